@@ -1,0 +1,50 @@
+"""The mean of the cohort's updates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dittofl.types import Report, State, Vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean:
+    """δ = (1/m) Σ_k Δ_k, or Σ_k n_k Δ_k / Σ_k n_k with `by_size`.
+
+    Li et al. 2021, Algorithm 2 line 8. Devices drawn by size and averaged plainly, or drawn uniformly and averaged by
+    size, both aim at Σ_k (n_k/N) F_k; drawn uniformly and averaged plainly, at the mean of the F_k.
+
+    >>> import torch
+    >>> report = Report(delta=torch.tensor([[0.0], [3.0]]), size=torch.tensor([2, 1]))
+    >>> Mean()(report, ())[0].item(), Mean(by_size=True)(report, ())[0].item()
+    (1.5, 1.0)
+    """
+
+    by_size: bool = False
+    losses: ClassVar[bool] = False
+
+    def init(self, w0: Vector) -> tuple[()]:
+        return ()
+
+    def __call__(self, report: Report, state: State) -> tuple[Vector, State]:
+        if not self.by_size:
+            return report.delta.mean(0), state
+        share = report.size.to(report.delta) / report.size.sum()
+        return share @ report.delta, state
+
+
+@dataclass(frozen=True)
+class Stateless:
+    """A plain function of a report as an aggregator without memory: δ = rule(report)."""
+
+    rule: Callable[[Report], Vector]
+    losses: ClassVar[bool] = False
+
+    def init(self, w0: Vector) -> tuple[()]:
+        return ()
+
+    def __call__(self, report: Report, state: State) -> tuple[Vector, State]:
+        return self.rule(report), state
+
+
+mean = Mean()

@@ -1,0 +1,109 @@
+"""Who is malicious, what their data become and what they send."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dittofl.attack.updates import Gaussian, Replace, UpdateAttack
+from dittofl.errors import InputError, require
+from dittofl.federation import Federation
+from dittofl.seeds import Keys, Purpose, generator, keys
+from dittofl.target import Target
+from dittofl.types import Report
+
+Relabel = Callable[[Tensor, Keys], Tensor]  # (labels, one key each) → poisoned labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attack:
+    """A fixed set of malicious devices: K_a = `count`, or ⌊ratio K⌋, drawn once from a stream of their own.
+
+    A smaller set is part of a larger one, and the set depends on the seed and K alone: every method meets the same
+    devices. With `poisoned` their train and validation labels are flipped (two classes) or redrawn uniformly, once
+    before training, or given by `relabel`; test data stay clean. `update` rewrites what they send.
+
+    >>> Attack(ratio=0.5).malicious(23, seed=0).sum()
+    np.int64(11)
+    """
+
+    ratio: float | None = None
+    count: int | None = None
+    poisoned: bool = True
+    relabel: Relabel | None = None
+    update: UpdateAttack | None = None
+    strong: bool | None = None  # None: any replacement, or more than half of the devices
+
+    def __post_init__(self) -> None:
+        require(
+            (self.ratio is None) != (self.count is None),
+            f"an attack needs either ratio= or count=, got ratio={self.ratio!r} and count={self.count!r}",
+        )
+        require(self.ratio is None or 0 <= self.ratio <= 1, f"an attack needs 0 ≤ ratio ≤ 1, got ratio={self.ratio!r}")
+        require(
+            self.count is None or (isinstance(self.count, int) and self.count >= 0),
+            f"an attack needs count ≥ 0, a whole number, got count={self.count!r}",
+        )
+
+    def size(self, K: int) -> int:
+        """K_a; the ratio is read as the decimal it was written as, so that 0.29 of 100 is 29."""
+        count = self.count if self.count is not None else int(Fraction(str(self.ratio)) * K)
+        require(count <= K, f"the attack wants {count} malicious devices, the federation has {K}: lower count")
+        return count
+
+    def malicious(self, K: int, seed: int) -> NDArray[np.bool_]:
+        """Which of the K devices are malicious."""
+        who = np.zeros(K, dtype=np.bool_)
+        who[np.argsort(keys(seed, Purpose.MALICIOUS, np.arange(K)))[: self.size(K)]] = True
+        return who
+
+    def is_strong(self, K: int) -> bool:
+        """Whether the paper's rule counts this as a strong attack; exactly half of the devices is not."""
+        if self.strong is not None:
+            return self.strong
+        return isinstance(self.update, Replace) or 2 * self.size(K) > K
+
+    def labels(self, federation: Federation, who: NDArray[np.bool_], target: Target, seed: int) -> Tensor:
+        """y with the malicious devices' train and validation labels poisoned; the federation's own y stays."""
+        if not self.poisoned or not who.any():
+            return federation.y
+        y = federation.y.clone()
+        relabel = self.relabel or target.poison
+        for k in np.flatnonzero(who):
+            a, b = federation.bounds[k, 0], federation.bounds[k, 2]
+            poisoned = relabel(y[a:b], keys(seed, Purpose.LABELS, federation.tags[k], np.arange(b - a)))
+            if not isinstance(poisoned, Tensor) or poisoned.shape != y[a:b].shape or not target.legal(poisoned).all():
+                raise InputError(
+                    f"relabel must give {b - a} legal labels like those it got, it did not for {federation.ids[k]!r}"
+                )
+            y[a:b] = poisoned
+        return y
+
+    def rewrite(self, report: Report, who: Tensor, tags: Keys, t: int, seed: int) -> Report:
+        """The report as the server receives it in round t; `tags` name the cohort's devices in the streams."""
+        if self.update is None or not bool(who.any()):
+            return report
+        device = report.delta.device
+        return self.update(report, who, lambda row: generator(seed, Purpose.NOISE, tags[row], t, device=device))
+
+
+def A1(*, ratio: float | None = None, count: int | None = None, relabel: Relabel | None = None) -> Attack:
+    """Label poisoning: flipped (two classes) or uniformly random train labels (Li et al. 2021, Definition 1)."""
+    return Attack(ratio=ratio, count=count, relabel=relabel)
+
+
+def A2(
+    *, ratio: float | None = None, count: int | None = None, std: float | None = None, poisoned: bool = True
+) -> Attack:
+    """Random updates: zero-mean Gaussian in place of Δ_k, after training on poisoned labels (Definition 1)."""
+    return Attack(ratio=ratio, count=count, poisoned=poisoned, update=Gaussian(std=std))
+
+
+def A3(
+    *, ratio: float | None = None, count: int | None = None, factor: float | None = None, poisoned: bool = True
+) -> Attack:
+    """Model replacement: Δ_k scaled to dominate the mean, after training on poisoned labels (Definition 1)."""
+    return Attack(ratio=ratio, count=count, poisoned=poisoned, update=Replace(factor=factor))

@@ -1,0 +1,44 @@
+"""The engine that suits device and module."""
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+from torch import nn
+
+from dittofl.engine.loop import Loop
+from dittofl.engine.setting import Engine, Setting
+from dittofl.engine.vmap import Vmap
+from dittofl.errors import InputError
+
+log = logging.getLogger("dittofl")
+
+# On a CPU a convolution with weights of its own for each device runs far below the plain one.
+LOOPED = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d, nn.RNNBase)
+
+
+@dataclass(frozen=True)
+class Auto:
+    """`vmap` on a GPU and for modules without convolutions, `loop` else, and where a module cannot be mapped."""
+
+    def bind(self, setting: Setting) -> Engine:
+        modules = setting.objective.module.modules()
+        if setting.device.type == "cpu" and any(isinstance(layer, LOOPED) for layer in modules):
+            return Loop().bind(setting)
+        try:
+            return tried(Vmap(), setting)
+        except InputError as error:
+            log.warning("%s; falling back to the loop engine", error)
+            return Loop().bind(setting)
+
+
+def tried(how: Vmap, setting: Setting) -> Engine:
+    """The vmap engine, refused with the reason where the module cannot be mapped over devices."""
+    engine = how.bind(setting)
+    try:
+        ids = np.array([0, setting.federation.K - 1])
+        engine.outputs(setting.objective.w0.expand(2, -1), ids, "train")
+    except Exception as error:
+        reason = (str(error) or type(error).__name__).strip().splitlines()[0]
+        raise InputError(f"the module cannot be mapped over devices ({reason}): use engine=Loop()") from error
+    return engine

@@ -1,0 +1,162 @@
+"""All solvers of a chunk of devices in lockstep: turn i answers the i-th evaluation of each, in as few calls as can be.
+
+A pure function of tensors, written with the solvers' own one-device code under `vmap`, so that it compiles as a whole.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.func import grad_and_value, vmap
+from torch.utils import _pytree as pytree
+
+from dittofl.dropout import Masks
+from dittofl.engine.setting import PART_OF, Plan
+from dittofl.inputs import Inputs, each
+from dittofl.task import Objective
+from dittofl.types import Criterion, Down, GlobalSolver, On, Sent, Solver
+
+Key = tuple[int, bytes]
+
+
+class Turn(NamedTuple):
+    """Evaluations that share samples and objective, answered by one batched call."""
+
+    i: int
+    on: On
+    feed: Key  # which minibatch; (-1, …) for a whole part
+    of: Criterion | None
+    grad: bool
+    names: tuple[str, ...]
+
+
+class Feed(NamedTuple):
+    """Samples for each device of the chunk: x [c, B, …], y [c, B, …], weights [c, B] that sum to 1, keys [c]."""
+
+    x: Inputs
+    y: Tensor
+    weight: Tensor
+    key: Tensor | None
+
+
+def script(plan: Plan, solvers: Mapping[str, Solver]) -> tuple[Turn, ...]:
+    """The turns of a visit in order."""
+    turns: list[Turn] = []
+    for i in range(max(len(plan.asks[name]) for name in solvers)):
+        groups: dict[tuple[On, Key, Criterion | None, bool], list[str]] = {}
+        for name in solvers:
+            if i < len(plan.asks[name]):
+                ask = plan.asks[name][i]
+                whole = ask.on in PART_OF
+                feed = (-1, ask.on.name.encode()) if whole else plan.feed(name, i)
+                groups.setdefault((On.NEXT if not whole else ask.on, feed, ask.of, ask.grad), []).append(name)
+        turns += [Turn(i, on, feed, of, grad, tuple(names)) for (on, feed, of, grad), names in groups.items()]
+    return tuple(turns)
+
+
+def mapped(function: Callable[..., Any], *batched: Any) -> Any:
+    """vmap over the chunk's devices; what does not depend on the device is expanded."""
+    return vmap(function)(*batched)
+
+
+def walk(
+    objective: Objective, solvers: dict[str, Solver], lead: str | None, turns: tuple[Turn, ...], down: Down, n: Tensor,
+    rows: dict[str, Tensor], feeds: dict[Key, Feed], active: dict[tuple[int, str], Tensor],
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:  # fmt: skip
+    """From the rows of a chunk to what its devices keep, by solver, and what the lead sends."""
+
+    def own(n: Tensor) -> Down:
+        return down._replace(n=n)
+
+    states = {
+        name: mapped(lambda row, n, solver=s: solver.start(row, own(n)), rows[name], n) for name, s in solvers.items()
+    }
+    for turn in turns:
+        points = {
+            name: mapped(lambda s, n, solver=solvers[name]: solver.points(s, own(n), turn.i), states[name], n)
+            for name in turn.names
+        }
+        f, g = answer(
+            objective, turn, torch.stack([p for name in turn.names for p in points[name]], 1), feeds[turn.feed], down.w
+        )
+        first = 0
+        for name in turn.names:
+            here = slice(first, first := first + len(points[name]))
+            new = _stepped(solvers[name], states[name], turn.i, own, f[:, here], None if g is None else g[:, here], n)
+            states[name] = _where(active.get((turn.i, name)), new, states[name])
+    kept = {
+        name: mapped(lambda s, row, n, solver=solver: solver.keep(s, row, own(n)), states[name], rows[name], n)
+        for name, solver in solvers.items()
+    }
+    return kept, {} if lead is None else _sent(solvers[lead], states[lead], rows[lead], own, n)  # type: ignore[arg-type]
+
+
+def _stepped(
+    solver: Solver, state: Any, i: int, own: Callable[[Tensor], Down], f: Tensor, g: Tensor | None, n: Tensor
+) -> Any:
+    if g is None:
+        return mapped(lambda s, f, n: solver.step(s, own(n), i, f, None), state, f, n)
+    return mapped(lambda s, f, g, n: solver.step(s, own(n), i, f, g), state, f, g, n)
+
+
+def _sent(
+    solver: GlobalSolver, state: Any, rows: Tensor, own: Callable[[Tensor], Down], n: Tensor
+) -> dict[str, Tensor]:
+    def send(s: Any, row: Tensor, n: Tensor) -> dict[str, Tensor]:
+        sent: Sent = solver.send(s, row, own(n))
+        return {key: value for key, value in sent._asdict().items() if value is not None}
+
+    return mapped(send, state, rows, n)  # type: ignore[no-any-return]
+
+
+def _where(active: Tensor | None, new: Any, old: Any) -> Any:
+    """New states for devices that still work, the old ones for those that are done."""
+    if active is None:
+        return new
+    return pytree.tree_map(lambda a, b: torch.where(active.view(-1, *[1] * (a.dim() - 1)), a, b), new, old)
+
+
+def answer(objective: Objective, turn: Turn, points: Tensor, feed: Feed, w: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Losses f [c, S] and gradients g [c, S, P] at points [c, S, P]: F of each device at each of its points."""
+    train = turn.on is On.NEXT
+    objective.module.train(train)
+    n = feed.weight.shape[1]
+    size = n if train else max(1, objective.piece(n) // (1 if objective.mixes else len(points)))
+    f, g = points.new_zeros(points.shape[:2]), None
+    for a in range(0, n, size):
+        x, y, weight = (
+            each(feed.x, lambda part: part[:, a : a + size]),
+            feed.y[:, a : a + size],
+            feed.weight[:, a : a + size],
+        )
+        key = feed.key if train and objective.drops else weight.new_zeros(len(points))
+        one = _value(objective, turn, w, penalised=a == 0)
+        if turn.grad:
+            one = grad_and_value(one)
+        result = vmap(vmap(one, in_dims=(0, None, None, None, None)))(points, x, y, weight, key)
+        if turn.grad:
+            f, g = f + result[1], result[0] if g is None else g + result[0]
+        else:
+            f = f + result
+    return f, g
+
+
+def _value(objective: Objective, turn: Turn, w: Tensor, *, penalised: bool) -> Callable[..., Tensor]:
+    """F(row) of one device on its samples: Σ_b weight_b loss_b + penalty."""
+
+    def outputs(row: Tensor, x: Inputs, key: Tensor) -> Tensor:
+        if not (objective.drops and turn.on is On.NEXT):
+            return objective.forward(row, x)
+        with Masks(key):
+            return objective.forward(row, x)
+
+    def value(row: Tensor, x: Inputs, y: Tensor, weight: Tensor, key: Tensor) -> Tensor:
+        out = outputs(row, x, key)
+        losses = objective.losses(out, y) if turn.of is None else turn.of(out, y, outputs(w, x, key).detach())
+        total = (losses * weight).sum()
+        # A part without samples, whose weights are all 0, has loss 0.
+        share = (weight.sum() > 0).to(total) if turn.on is On.VALIDATION else 1.0
+        return total + share * objective.penalty(lambda: objective.layout.named(row)) if penalised else total
+
+    return value

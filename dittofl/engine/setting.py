@@ -1,0 +1,143 @@
+"""What every engine is bound to, and which minibatch each evaluation of a visit sees."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dittofl.batches import Batch, Ints, Stream
+from dittofl.engine.rows import Ids, Rows
+from dittofl.errors import require
+from dittofl.federation import PARTS, Federation, Part
+from dittofl.inputs import Inputs, each
+from dittofl.seeds import Purpose
+from dittofl.task import Objective, prepared
+from dittofl.types import Down, Epochs, GlobalSolver, On, Sent, Solver
+
+
+PART_OF: dict[On, Part] = {On.TRAIN: "train", On.VALIDATION: "validation"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Setting:
+    """Objective and data on the computing device; y is what devices train on, poisoned where they are malicious."""
+
+    objective: Objective
+    federation: Federation
+    x: Inputs
+    y: Tensor
+    stream: Stream
+
+    @property
+    def device(self) -> torch.device:
+        return self.objective.w0.device
+
+    def inputs(self, index: Tensor) -> Inputs:
+        """Samples in the module's dtype."""
+        return each(self.x, lambda part: prepared(part.index_select(0, index), self.objective.w0.dtype))
+
+    def index(self, places: Ints) -> Tensor:
+        """Places in x and y as a tensor on the computing device."""
+        return torch.from_numpy(places).to(self.device, non_blocking=True)
+
+    def span(self, k: int, part: Part) -> Ints:
+        """Where device k's part lies."""
+        first = PARTS.index(part)
+        return np.arange(*self.federation.bounds[k, first : first + 2])
+
+    def augmented(self, x: Inputs, key: np.uint64) -> Inputs:
+        """The task's transform of one device's minibatch, with a generator of that minibatch's own."""
+        transform = self.objective.task.transform
+        if transform is None:
+            return x
+        return transform(x, torch.Generator(self.device).manual_seed(int(key ^ np.uint64(Purpose.AUGMENT)) >> 1))
+
+
+class Visit(NamedTuple):
+    """One visit to a cohort: which solvers run on whose rows, and what came down to them."""
+
+    ids: Ids
+    visits: Ints  # [m] how often each was visited before
+    solvers: Mapping[str, Solver]
+    rows: Mapping[str, Rows]
+    lead: str | None  # the solver that sends, if any; its minibatches are the round's
+    down: Down
+
+    def sender(self) -> GlobalSolver:
+        """The lead; `Method` has made sure that it can send."""
+        return cast(GlobalSolver, self.solvers[cast(str, self.lead)])
+
+
+class Engine(Protocol):
+    """The map from what one device does to a cohort."""
+
+    def visit(self, visit: Visit) -> Sent | None:
+        """Runs the solvers, keeps their rows, and returns what the lead sends, [m, …]."""
+
+    def models(self, solver: Solver, rows: Rows, ids: Ids, down: Down) -> Tensor:
+        """What devices serve, [m, P]."""
+
+    def outputs(self, models: Tensor, ids: Ids, part: Part) -> Tensor:
+        """Outputs on all samples of the devices' parts, one after the other; models is w [P] or one row each [m, P]."""
+
+
+class Plan:
+    """The minibatches of a visit. A solver's q-th draw is the round's q-th batch while the lead still draws (q < R_k),
+
+        j = c_k R_k + q,    then    j = c_k (Q_k − R_k) + q − R_k
+
+    of a stream of its own, c_k counting the device's visits and Q_k the solver's draws in one: no draw of the lead
+    depends on which personal solvers run beside it.
+    """
+
+    def __init__(self, setting: Setting, visit: Visit) -> None:
+        self.stream, self.ids, self.visits = setting.stream, visit.ids, visit.visits
+        self.steps = {name: self._steps(solver) for name, solver in visit.solvers.items()}
+        self.asks = {name: solver.asks(int(self.steps[name].max())) for name, solver in visit.solvers.items()}
+        self.draws = {name: self._draws(solver, self.steps[name]) for name, solver in visit.solvers.items()}
+        self.lead = np.zeros(len(self.ids), dtype=np.int64) if visit.lead is None else self.draws[visit.lead]
+        self.lengths = {
+            name: _per_unique(self.steps[name], lambda steps, solver=solver: len(solver.asks(steps)))
+            for name, solver in visit.solvers.items()
+        }
+        self._batches: dict[tuple[int, bytes], Batch] = {}
+
+    def _steps(self, solver: Solver) -> Ints:
+        if isinstance(solver.steps, Epochs):
+            return solver.steps.count * self.stream.per_epoch[self.ids]
+        return np.full(len(self.ids), solver.steps, dtype=np.int64)
+
+    def _draws(self, solver: Solver, steps: Ints) -> Ints:
+        return _per_unique(steps, lambda count: sum(ask.on is On.NEXT for ask in solver.asks(count)))
+
+    def feed(self, name: str, i: int) -> tuple[int, bytes]:
+        """The identity of the minibatch that evaluation i of a solver sees: equal keys, equal samples."""
+        q = sum(ask.on is On.NEXT for ask in self.asks[name][: i + 1]) - 1
+        require(q >= 0, f"{name!r} asks for the same minibatch before its first")
+        return q, b"" if (q < self.lead).all() else self.draws[name].tobytes()
+
+    def batch(self, feed: tuple[int, bytes]) -> Batch:
+        """The minibatch of a feed, for the whole cohort."""
+        if feed not in self._batches:
+            self._batches[feed] = self._batch(*feed)
+        return self._batches[feed]
+
+    def _batch(self, q: int, draws: bytes) -> Batch:
+        of_round = q < self.lead
+        round_batch = self.stream.take(
+            Purpose.ROUND, self.ids, self.visits * self.lead + np.minimum(q, np.maximum(self.lead - 1, 0))
+        )
+        if not draws:
+            return round_batch
+        beyond = np.maximum(np.frombuffer(draws, dtype=np.int64) - self.lead, 0)
+        further = self.stream.take(Purpose.FURTHER, self.ids, self.visits * beyond + np.maximum(q - self.lead, 0))
+        chosen = np.where(of_round[:, None], round_batch.index, further.index)
+        return Batch(chosen, further.width, np.where(of_round, round_batch.key, further.key))
+
+
+def _per_unique(values: Ints, count: "object") -> Ints:
+    table = {value: count(value) for value in np.unique(values).tolist()}  # type: ignore[operator]
+    return np.array([table[value] for value in values.tolist()], dtype=np.int64)

@@ -1,0 +1,28 @@
+"""What a module is fed: one tensor, a tuple of them (positional arguments) or a dict (keyword arguments)."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
+
+
+def each(x: Inputs, change: Callable[[Tensor], Tensor]) -> Inputs:
+    """The same structure with every tensor changed.
+
+    >>> import torch
+    >>> each((torch.zeros(1), torch.ones(1)), lambda part: part + 1)
+    (tensor([1.]), tensor([2.]))
+    """
+    if isinstance(x, tuple):
+        return tuple(change(part) for part in x)
+    if isinstance(x, dict):
+        return {name: change(part) for name, part in x.items()}
+    return change(x)
+
+
+def parts(x: Inputs) -> tuple[Tensor, ...]:
+    """All tensors of an input, in order."""
+    if isinstance(x, tuple):
+        return x
+    return tuple(x.values()) if isinstance(x, dict) else (x,)

@@ -1,0 +1,82 @@
+"""Per-sample losses: any torch loss with its reduction switched off, or the user's own function."""
+
+import copy
+import inspect
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from dittofl.errors import require
+from dittofl.target import Binary, Classes, Real, Signs, Target
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+REAL = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.PoissonNLLLoss, nn.GaussianNLLLoss)
+REAL_FUNCTIONS = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.poisson_nll_loss)
+
+
+def hinge(out: Tensor, y: Tensor) -> Tensor:
+    """max(0, 1 − y·out) for y ∈ {−1, +1}: the loss of a linear SVM (its norm is a penalty of the task).
+
+    >>> hinge(torch.tensor([2.0, 0.5]), torch.tensor([1.0, -1.0])).tolist()
+    [0.0, 1.5]
+    """
+    return F.relu(1 - y * out)
+
+
+def per_sample(loss: Loss) -> Loss:
+    """The loss of every sample, [B], from a loss that would average them."""
+    require(callable(loss), f"loss must be a torch loss or a function (outputs, y) → losses, got {loss!r}")
+    if isinstance(loss, nn.Module) and hasattr(loss, "reduction"):
+        loss = copy.deepcopy(loss)
+        loss.reduction = "none"
+    elif not isinstance(loss, nn.Module) and "reduction" in _parameters(loss):
+        loss = partial(loss, reduction="none")
+    return loss
+
+
+def aligned(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs [B, 1] against y [B] lose the 1, lest the loss broadcast to [B, B]; y follows the outputs' dtype
+    unless it holds class numbers."""
+    if out.dim() == y.dim() + 1 and out.shape[-1] == 1:
+        out = out.squeeze(-1)
+    return (out, y) if out.dim() > y.dim() else (out, y.to(out.dtype))
+
+
+def infer(loss: Loss, out: Tensor, y: Tensor) -> Target:
+    """What y means, from the loss where that settles it, else from the labels themselves."""
+    if isinstance(loss, REAL) or loss in REAL_FUNCTIONS:
+        return Real()
+    if isinstance(loss, nn.BCELoss) or loss is F.binary_cross_entropy:
+        return Binary(threshold=0.5)
+    if isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss | nn.MultiMarginLoss) or (
+        not y.is_floating_point() and out.dim() == y.dim() + 1 and out.shape[1] > 1
+    ):
+        return Classes(out.shape[1] if out.dim() > 1 else 1)
+    for target in (Signs(), Binary()):
+        if bool(target.legal(y).all()):
+            return target
+    return Real()
+
+
+def _parameters(function: Loss) -> frozenset[str]:
+    try:
+        return frozenset(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # builtins without a signature
+        return frozenset()
+
+
+def checked(losses: Tensor, count: int) -> Tensor:
+    """The losses as [B], refused where they cannot be one number a sample."""
+    require(
+        isinstance(losses, torch.Tensor) and losses.dim() > 0 and losses.shape[0] == count,
+        f"the loss must give one value per sample, [{count}], got {_shape(losses)}: drop the mean over the batch",
+    )
+    return losses
+
+
+def _shape(losses: object) -> str:
+    return f"shape {tuple(losses.shape)}" if isinstance(losses, torch.Tensor) else repr(losses)

@@ -1,0 +1,163 @@
+"""Local optimisers: pairs of pure functions on a solver's direction, chained by writing them in a tuple.
+
+    v ← v − η(t) · T_n(… T_1(d))        for through=(T_1, …, T_n), d the solver's direction
+
+`(Adam(), Decay(rate=.01))` is AdamW, `(Decay(rate=.01), Momentum(beta=.9))` is SGD with L2 decay and momentum. Their
+states live for one visit: Algorithm 1 keeps nothing but v_k on the device.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from dittofl.errors import require
+from dittofl.types import Counter, State, Vector
+
+Rate = float | Callable[[Counter], Any]  # η, or η(t) of the round
+
+
+class Transform(Protocol):
+    """One link of the chain."""
+
+    def init(self, v: Vector) -> State:
+        """Its state where a visit begins: a pytree of tensors, () for none."""
+
+    def apply(self, d: Vector, state: State, v: Vector) -> tuple[Vector, State]:
+        """The changed direction and the next state."""
+
+
+Chain = tuple[Transform, ...]
+
+
+class Walk(NamedTuple):
+    """Where a model stands within a visit."""
+
+    at: Vector
+    states: tuple[State, ...]
+
+
+def begin(through: Chain, v: Vector) -> Walk:
+    """A walk that starts at v."""
+    return Walk(v, tuple(link.init(v) for link in through))
+
+
+def descend(s: Walk, d: Vector, rate: Any, through: Chain) -> Walk:
+    """v ← v − η T(d)."""
+    d, states = turned(s, d, through) if through else (d, ())
+    return Walk(plus(s.at, -rate, d), states)
+
+
+def plus(v: Vector, a: Any, u: Vector) -> Vector:
+    """v + a u in one pass over memory where a is a number; a compiled map fuses the other form itself."""
+    return v + a * u if isinstance(a, Tensor) else torch.add(v, u, alpha=a)
+
+
+def turned(s: Walk, d: Vector, through: Chain) -> tuple[Vector, tuple[State, ...]]:
+    """T(d) and the next states."""
+    states = []
+    for link, state in zip(through, s.states, strict=True):
+        d, state = link.apply(d, state, s.at)
+        states.append(state)
+    return d, tuple(states)
+
+
+def rate(lr: Rate, t: Counter) -> Any:
+    """η(t)."""
+    return lr(t) if callable(lr) else lr
+
+
+def check_rate(name: str, lr: Rate) -> None:
+    """Refuses a step size that is no positive number and no schedule."""
+    require(
+        callable(lr) or (isinstance(lr, int | float) and 0 < lr < float("inf")),
+        f"{name} needs lr > 0 or a schedule of the round, got lr={lr!r}",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Momentum:
+    """b ← β b + d, then d = b (heavy ball) or d + β b (Nesterov); torch.optim.SGD without dampening.
+
+    >>> d = torch.ones(1)
+    >>> d, b = Momentum(beta=0.5).apply(d, torch.ones(1), d)
+    >>> d
+    tensor([1.5000])
+    """
+
+    beta: float = 0.9
+    nesterov: bool = False
+
+    def __post_init__(self) -> None:
+        require(0 <= self.beta < 1, f"Momentum needs 0 ≤ beta < 1, got beta={self.beta}")
+
+    def init(self, v: Vector) -> Tensor:
+        return torch.zeros_like(v)
+
+    def apply(self, d: Vector, state: Tensor, v: Vector) -> tuple[Vector, Tensor]:
+        b = self.beta * state + d
+        return (d + self.beta * b if self.nesterov else b), b
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adam:
+    """m ← β₁ m + (1−β₁) d,  u ← β₂ u + (1−β₂) d²,  d = m̂ / (√û + ε)  (Kingma, Ba 2015, Algorithm 1).
+
+    >>> adam = Adam()
+    >>> d, _ = adam.apply(torch.tensor([-3.0]), adam.init(torch.zeros(1)), torch.zeros(1))
+    >>> round(d.item(), 5)
+    -1.0
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+
+    def __post_init__(self) -> None:
+        for name, beta in (("beta1", self.beta1), ("beta2", self.beta2)):
+            require(0 <= beta < 1, f"Adam needs 0 ≤ {name} < 1, got {name}={beta}")
+        require(self.eps > 0, f"Adam needs eps > 0, got eps={self.eps}")
+
+    def init(self, v: Vector) -> tuple[Tensor, Tensor, Tensor]:
+        return torch.zeros_like(v), torch.zeros_like(v), torch.zeros((), dtype=v.dtype, device=v.device)
+
+    def apply(self, d: Vector, state: State, v: Vector) -> tuple[Vector, State]:
+        m, u, steps = state
+        m, u, steps = self.beta1 * m + (1 - self.beta1) * d, self.beta2 * u + (1 - self.beta2) * d * d, steps + 1
+        m_hat, u_hat = m / (1 - self.beta1**steps), u / (1 - self.beta2**steps)
+        return m_hat / (u_hat.sqrt() + self.eps), (m, u, steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decay:
+    """d ← d + ρ v: before an adaptive link L2 regularisation, behind it decoupled decay (AdamW)."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        require(0 <= self.rate < float("inf"), f"Decay needs rate ≥ 0, got rate={self.rate}")
+
+    def init(self, v: Vector) -> tuple[()]:
+        return ()
+
+    def apply(self, d: Vector, state: State, v: Vector) -> tuple[Vector, State]:
+        return d + self.rate * v, state
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipNorm:
+    """d ← d · min(1, c / ‖d‖)."""
+
+    norm: float
+
+    def __post_init__(self) -> None:
+        require(self.norm > 0, f"ClipNorm needs norm > 0, got norm={self.norm}")
+
+    def init(self, v: Vector) -> tuple[()]:
+        return ()
+
+    def apply(self, d: Vector, state: State, v: Vector) -> tuple[Vector, State]:
+        tiny = torch.finfo(d.dtype).tiny
+        return d * (self.norm / d.norm().clamp_min(tiny)).clamp_max(1), state

@@ -1,0 +1,53 @@
+"""Which devices take part in a round (Algorithm 1, line 2), without replacement."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dittofl.seeds import Keys, Purpose, keys, uniforms
+
+Ids = NDArray[np.int64]
+
+
+class Sampling(Protocol):
+    """A rule that draws a cohort."""
+
+    def __call__(self, t: int, m: int, sizes: Ids, seed: int) -> Ids:
+        """m distinct devices of round t, in the order drawn; `sizes` are their train samples."""
+
+
+def _drawn(t: int, K: int, seed: int) -> Keys:
+    return keys(seed, Purpose.COHORT, t, np.arange(K))
+
+
+def _smallest(values: NDArray[np.float64] | Keys, m: int) -> Ids:
+    first = np.argpartition(values, m - 1)[:m]
+    return first[np.argsort(values[first], kind="stable")]
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every set of m devices is equally likely.
+
+    >>> sorted(Uniform()(0, 3, np.ones(3), seed=1).tolist())
+    [0, 1, 2]
+    """
+
+    def __call__(self, t: int, m: int, sizes: Ids, seed: int) -> Ids:
+        return _smallest(_drawn(t, len(sizes), seed), m)
+
+
+@dataclass(frozen=True)
+class BySize:
+    """One after the other with probability ∝ n_k, as in the authors' programs: the m earliest of e_k / n_k, e_k ~ Exp(1).
+
+    (Exponential clocks: Efraimidis and Spirakis 2006.)
+
+    >>> BySize()(0, 1, np.array([1, 10**12]), seed=1).tolist()
+    [1]
+    """
+
+    def __call__(self, t: int, m: int, sizes: Ids, seed: int) -> Ids:
+        return _smallest(-np.log(uniforms(_drawn(t, len(sizes), seed))) / sizes, m)

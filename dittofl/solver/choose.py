@@ -1,0 +1,67 @@
+"""Each device's choice among its own personal rows, on its own validation data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dittofl.errors import require
+from dittofl.optimiser import Chain, Rate
+from dittofl.solver.ditto import Ditto
+from dittofl.types import Steps
+
+LAMBDAS = {False: (0.1, 1.0, 2.0), True: (0.05, 0.1, 0.2)}  # Li et al. 2021, appendix "Tuning λ"; True: strong attacks
+FEW = {False: 1.0, True: 0.1}  # for devices with too few validation samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choose:
+    """k ↦ argmax over `among` of the validation accuracy of device k's own row, ties by the lower validation loss.
+
+    Li et al. 2021, experiments: a device with fewer than `enough` validation samples takes the row `few`. The paper
+    leaves 4 and 5 samples open; both count as enough here. Without an accuracy (regression) the loss decides.
+
+    >>> Choose(among=("a", "b"), few="b").enough
+    4
+    """
+
+    among: tuple[str, ...]
+    few: str
+    enough: int = 4
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.among, tuple) and len(self.among) >= 1,
+            f"Choose needs among=('name', …), the personal rows to choose from, got {self.among!r}",
+        )
+        require(self.few in self.among, f"Choose needs few= to be one of {list(self.among)}, got {self.few!r}")
+        require(self.enough >= 1, f"Choose needs enough ≥ 1, got enough={self.enough!r}")
+
+    def pick(
+        self, n: NDArray[np.int64], accuracy: NDArray[np.float64] | None, loss: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """The chosen index into `among` for each device; accuracy and loss are [candidates, K] on validation data."""
+        loss = np.where(np.isnan(loss), np.inf, loss)
+        accuracy = -loss if accuracy is None else np.where(np.isnan(accuracy), -np.inf, accuracy)
+        # lexsort's last key leads; a remaining tie goes to the earlier candidate.
+        best = np.lexsort((loss, -accuracy), axis=0)[0]
+        return np.where(n < self.enough, self.among.index(self.few), best)
+
+
+def lambda_rule(
+    *, strong: bool, lr: Rate, steps: Steps = 1, through: Chain = (), proximal: bool = False,
+    lambdas: Sequence[float] | None = None,
+) -> tuple[dict[str, Ditto], Choose]:  # fmt: skip
+    """The paper's rule: the personal rows to train and how each device chooses among them.
+
+    A strong attack is any A3, or one with more than half of the devices malicious.
+
+    >>> personal, rule = lambda_rule(strong=False, lr=0.1)
+    >>> sorted(personal), rule.few
+    (['lam=0.1', 'lam=1', 'lam=2'], 'lam=1')
+    """
+    lambdas = LAMBDAS[strong] if lambdas is None else tuple(lambdas)
+    rows = {f"lam={lam:g}": Ditto(lam=lam, lr=lr, steps=steps, through=through, proximal=proximal) for lam in lambdas}
+    few = FEW[strong] if FEW[strong] in lambdas else sorted(lambdas)[len(lambdas) // 2]
+    return rows, Choose(among=tuple(rows), few=f"lam={few:g}")

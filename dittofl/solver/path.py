@@ -1,0 +1,90 @@
+"""The parts that most solvers share, to be named in a class body: where a visit begins, what it asks, what it leaves.
+
+A solver whose local step is one minibatch gradient is then its update line and a choice among these.
+"""
+
+from typing import Protocol
+
+from dittofl.errors import require
+from dittofl.optimiser import Chain, Rate, Walk, begin, check_rate
+from dittofl.types import Ask, Down, Epochs, Row, Sent, Steps, Vector
+
+
+class Stepping(Protocol):
+    """What these parts read of a solver."""
+
+    @property
+    def lr(self) -> Rate: ...
+    @property
+    def steps(self) -> Steps: ...
+    @property
+    def through(self) -> Chain: ...
+
+
+def check(self: Stepping) -> None:
+    """Refuses wrong step sizes, step counts and chains; what every `__post_init__` calls."""
+    name = type(self).__name__
+    check_rate(name, self.lr)
+    count = self.steps.count if isinstance(self.steps, Epochs) else self.steps
+    require(
+        isinstance(count, int) and not isinstance(count, bool) and count >= 1,
+        f"{name} needs steps ≥ 1, a whole number or Epochs(count=…), got steps={self.steps!r}",
+    )
+    require(
+        isinstance(self.through, tuple) and all(hasattr(link, "apply") for link in self.through),
+        f"{name} needs through=(…,), a tuple of transforms such as (Momentum(beta=.9),), got through={self.through!r}",
+    )
+
+
+def nonnegative(self: object, symbol: str, value: float) -> None:
+    """Refuses a weight of a proximal term that is negative, infinite or no number."""
+    require(
+        isinstance(value, int | float) and 0 <= value < float("inf"),
+        f"{type(self).__name__} needs 0 ≤ {symbol} < ∞, got {symbol}={value!r}",
+    )
+
+
+def keep_nothing(self: object, w0: Vector) -> Row:
+    return w0[:0]
+
+
+def keep_a_model(self: object, w0: Vector) -> Row:
+    """v_k⁰ = w⁰."""
+    return w0
+
+
+def one_gradient_a_step(self: object, steps: int) -> tuple[Ask, ...]:
+    return (Ask(),) * steps
+
+
+def begin_at_w(self: Stepping, row: Row, down: Down) -> Walk:
+    return begin(self.through, down.w)
+
+
+def begin_at_row(self: Stepping, row: Row, down: Down) -> Walk:
+    return begin(self.through, row)
+
+
+def where_it_stands(self: object, s: Walk, down: Down, i: int) -> tuple[Vector, ...]:
+    return (s.at,)
+
+
+def leave_row(self: object, s: Walk, row: Row, down: Down) -> Row:
+    return row
+
+
+def keep_v(self: object, s: Walk, row: Row, down: Down) -> Row:
+    return s.at
+
+
+def send_delta(self: object, s: Walk, row: Row, down: Down) -> Sent:
+    """Δ_k = w_k − w^t."""
+    return Sent(s.at - down.w)
+
+
+def serve_w(self: object, row: Row, down: Down) -> Vector:
+    return down.w
+
+
+def serve_row(self: object, row: Row, down: Down) -> Vector:
+    return row
