@@ -3,8 +3,8 @@
     python benchmarks/fashion.py --data FOLDER [--device cuda] [--rounds 5000] [--out FILE.json]
 
 500 devices of five consecutive classes with the authors' seeded sizes, 10 devices a round drawn by size, 2 minibatch
-steps of 16 at learning rate .05, a CNN of 3,274,634 parameters; w and four v_k (local, λ = .1, 1, 2) trained together on
-all of the train part. FOLDER holds the four idx.gz files (Debian: dataset-fashion-mnist).
+steps of 16 at learning rate .05, a CNN of 3,274,634 parameters; w and four v_k (local, λ = .1, 1, 2) trained together
+on all of the train part. FOLDER holds the four idx.gz files (Debian: dataset-fashion-mnist).
 """
 
 import argparse
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from dittofl import SGD, A1, A2, A3, Attack, BySize, Ditto, Federation, Local, Loop, Method, Task, Vmap, federate
+from dittofl import A1, A2, A3, SGD, Attack, BySize, Ditto, Federation, Local, Loop, Method, Task, Vmap, federate
 from dittofl.engine.rows import MemoryRows
 
 PAPER = {  # Table 9, clean: sample-weighted mean test accuracy
@@ -34,7 +34,7 @@ def idx(path: Path) -> np.ndarray:
 
 
 def partition(train_y: np.ndarray, test_y: np.ndarray, devices: int = 500) -> list[tuple[list[int], list[int]]]:
-    """The authors' partition: sizes and class shares by numpy's legacy generator with seed 233, pools taken in order."""
+    """The authors' partition: sizes and class shares by numpy's legacy generator, seed 233; pools taken in order."""
     rng = np.random.RandomState(233)
     sizes = rng.lognormal(3, 1, devices) + 10
     sizes = sizes / sizes.sum() * len(train_y)
@@ -112,8 +112,8 @@ def main() -> None:
     print(data)
     engine = Vmap(compile=not given.no_compile) if given.device == "cuda" else Loop()
     run = federate(
-        Task(cnn(), nn.CrossEntropyLoss()), data, method(), rounds=given.rounds, cohort=10, attack=ATTACKS[given.attack],
-        sampling=BySize(), engine=engine, device=given.device,
+        Task(cnn(), nn.CrossEntropyLoss()), data, method(), rounds=given.rounds, cohort=10,
+        attack=ATTACKS[given.attack], sampling=BySize(), engine=engine, device=given.device,
     )  # fmt: skip
     begun = start = time.perf_counter()
     for state in run:

@@ -4,7 +4,7 @@
 
 One round visits every device for one minibatch step of FedAvg on logistic regression, on one thread. The plain loop is
 what a careful person writes without a library: one module, parameters copied in, one backward, the mean of the deltas.
-Floors for the batched round: the gathered samples are read and written once (devices · batch · features · 4 bytes, twice)
+Floors for the batched round: the gathered samples are read and written once (2 · devices · batch · features · 4 bytes)
 and the arithmetic is 6 · devices · batch · features operations.
 """
 
@@ -81,7 +81,7 @@ def main() -> None:
     rounds: dict[str, Callable[[], object]] = {"plain": once} | {name: run.__next__ for name, run in runs.items()}
     per = {"plain": 1, "loop": 1, "vmap": 20, "vmap compiled": 20}
     times: dict[str, list[float]] = {name: [] for name in rounds}
-    for name, step in rounds.items():
+    for step in rounds.values():
         for _ in range(3):
             step()
     for _ in range(given.repeats):  # interleaved, so that a busy machine slows all alike

@@ -21,13 +21,13 @@ Ints = NDArray[np.int64]
 class Batch(NamedTuple):
     """One minibatch for each device of a cohort."""
 
-    index: Ints  # [m, B] rows of the federation's x and y; beyond a device's width its own last sample again
+    places: Ints  # [m, B] rows of the federation's x and y; beyond a device's width its own last sample again
     width: Ints  # [m] how many of the B are real
     key: Keys  # [m] for dropout masks and augmentation
 
     def of(self, device: int) -> Ints:
         """The minibatch of one device, without what fills it up."""
-        return self.index[device, : self.width[device]]
+        return self.places[device, : self.width[device]]
 
 
 class Stream:

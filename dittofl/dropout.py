@@ -98,8 +98,8 @@ class Watch(TorchFunctionMode):
         self.drops |= func in DROPOUTS
         if func in UNSEEDED or (func in ATTENTION and given.get(ATTENTION[func], 0.0) > 0):
             raise InputError(
-                f"the module draws random numbers by {getattr(func, '__name__', func)} in its forward pass, which cannot "
-                "be seeded for each device: use nn.Dropout, or a transform of the task with its generator"
+                f"the module draws random numbers by {getattr(func, '__name__', func)} in its forward pass, which "
+                "cannot be seeded for each device: use nn.Dropout, or a transform of the task with its generator"
             )
         out = func(*args, **given)
         self.elements += out.numel() if isinstance(out, Tensor) else 0

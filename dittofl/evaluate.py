@@ -41,10 +41,8 @@ class Evaluation:
         self, model: str = GLOBAL, metric: str = "accuracy", part: Part = "test", whom: str = "benign"
     ) -> Summary:
         """A metric of a model over `benign` devices, or over `all`."""
-        require(
-            (model, part) in self.values,
-            f"{model!r} on {part!r} was not evaluated: there are {', '.join(f'{m!r} on {p!r}' for m, p in self.values)}",
-        )
+        there = ", ".join(f"{m!r} on {p!r}" for m, p in self.values)
+        require((model, part) in self.values, f"{model!r} on {part!r} was not evaluated: there are {there}")
         scores = self.values[model, part]
         require(metric in scores, f"no metric is called {metric!r}: there are {', '.join(scores)}")
         require(whom in ("benign", "all"), f"whom must be 'benign' or 'all', got {whom!r}")
@@ -62,7 +60,8 @@ class Evaluation:
         for (model, part), scores in self.values.items():
             for metric in scores:
                 s = self.summary(model, metric, part)
-                yield f"{model:<16}{part:<11}{metric:<10}{s.mean:>8.4f}{s.std:>8.4f}{s.worst10:>9.4f}{s.weighted_mean:>10.4f}"
+                numbers = f"{s.mean:>8.4f}{s.std:>8.4f}{s.worst10:>9.4f}{s.weighted_mean:>10.4f}"
+                yield f"{model:<16}{part:<11}{metric:<10}{numbers}"
 
 
 def evaluate(run: "Federated", parts: tuple[Part, ...]) -> Evaluation:
@@ -116,7 +115,7 @@ def measured(run: "Federated", models: Tensor, ids: Ids, part: Part) -> Scores:
     if not sizes.any():
         return {metric: np.full(len(ids), np.nan) for metric in metrics}
     out = run.engine.outputs(models, ids, part)
-    index = run.setting.index(np.concatenate([run.setting.span(int(k), part) for k in ids]))
+    index = run.setting.put(np.concatenate([run.setting.span(int(k), part) for k in ids]))
     y = run.setting.y.index_select(0, index)
     with torch.no_grad():
         result = {"accuracy": _means(objective.right(out, y), sizes)} if objective.accurate else {}
@@ -133,9 +132,10 @@ def device_losses(run: "Federated", w: Tensor, ids: Ids, part: Part) -> Tensor:
 
 def _means(values: Tensor | None, sizes: Ids) -> Numbers:
     """Per-device means in float64, in the order of the samples."""
-    numbers = np.asarray(values.detach().double().cpu()) if values is not None else np.zeros(0)
+    numbers = np.zeros(0) if values is None else values.detach().double().cpu().numpy()
     total = np.bincount(np.repeat(np.arange(len(sizes)), sizes), weights=numbers, minlength=len(sizes))
-    return np.divide(total, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
+    means: Numbers = np.divide(total, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
+    return means
 
 
 def _penalties(run: "Federated", models: Tensor, count: int) -> Numbers | float:
@@ -143,7 +143,7 @@ def _penalties(run: "Federated", models: Tensor, count: int) -> Numbers | float:
     if objective.task.penalty is None:
         return 0.0
     rows = [models] if models.dim() == 1 else list(models)
-    return np.array([float(objective.penalty(lambda row=row: objective.layout.named(row))) for row in rows])
+    return np.array([float(objective.task.penalty(objective.layout.named(row))) for row in rows])
 
 
 def _of_user(name: str, of: Any, out: Tensor, y: Tensor, sizes: Ids) -> Numbers:

@@ -1,7 +1,7 @@
-"""Algorithm 1: sample → visit → attack → aggregate → server, a generator that hands every round to the caller's loop."""
+"""Algorithm 1: sample → visit → attack → aggregate → server, a generator that gives every round to the caller."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from dittofl.inputs import each
 from dittofl.method import GLOBAL, Method
 from dittofl.sampling import Ids, Sampling, Uniform
 from dittofl.task import Task
-from dittofl.types import Down, Report
+from dittofl.types import Aggregator, Down, Report, Sent
 
 How = Auto | Loop | Vmap
 
@@ -37,6 +37,7 @@ class Federated:
     def __init__(self, setting: Setting, how: How, method: Method, attack: Attack | None, seed: int) -> None:
         self.setting, self.method, self.attack, self.seed = setting, method, attack, seed
         self.federation, self.objective = setting.federation, setting.objective
+        self.aggregator = cast(Aggregator, method.aggregate)  # `Method` has lifted plain functions
         self.engine = tried(how, setting) if isinstance(how, Vmap) else how.bind(setting)
         self.t, self.w, self.w0 = 0, self.objective.w0, self.objective.w0
         self.solvers = {GLOBAL: method.local, **method.personal}
@@ -44,7 +45,7 @@ class Federated:
         self.rows = {name: MemoryRows(K, solver.init(self.w0)) for name, solver in self.solvers.items()}
         self.visits = np.zeros(K, dtype=np.int64)
         self.malicious = np.zeros(K, dtype=np.bool_) if attack is None else attack.malicious(K, seed)
-        self.aggregator_state = method.aggregate.init(self.w0)  # type: ignore[union-attr]
+        self.aggregator_state = self.aggregator.init(self.w0)
         self.server_state = method.server.init(self.w0, K)
         self.history: list[Drawn] = []
 
@@ -55,16 +56,16 @@ class Federated:
     def round(self, ids: Ids) -> None:
         """One round of Algorithm 1 with this cohort."""
         down = self.down()
-        sent = self.engine.visit(Visit(ids, self.visits[ids], self.solvers, self.rows, GLOBAL, down))
+        sent = cast(Sent, self.engine.visit(Visit(ids, self.visits[ids], self.solvers, self.rows, GLOBAL, down)))
         size = torch.from_numpy(self.federation.sizes("train")[ids]).to(self.w.device)
-        loss = device_losses(self, self.w, ids, "train") if self.method.aggregate.losses else None  # type: ignore[union-attr]
+        loss = device_losses(self, self.w, ids, "train") if self.aggregator.losses else None
         report = Report(sent.delta, size, loss, sent.extra)
         if self.attack is not None:
             who = torch.from_numpy(self.malicious[ids]).to(self.w.device)
             report = self.attack.rewrite(report, who, self.federation.tags[ids], self.t, self.seed)
         report, dropped = finite(report)
         if len(report.delta):
-            delta, self.aggregator_state = self.method.aggregate(report, self.aggregator_state)  # type: ignore[call-arg,misc]
+            delta, self.aggregator_state = self.aggregator(report, self.aggregator_state)
             self.w, self.server_state = self.method.server.step(self.w, delta, report, self.server_state)
         self.visits[ids] += 1
         self.t += 1

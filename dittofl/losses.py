@@ -4,6 +4,7 @@ import copy
 import inspect
 from collections.abc import Callable
 from functools import partial
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -29,13 +30,16 @@ def hinge(out: Tensor, y: Tensor) -> Tensor:
 
 def per_sample(loss: Loss) -> Loss:
     """The loss of every sample, [B], from a loss that would average them."""
-    require(callable(loss), f"loss must be a torch loss or a function (outputs, y) → losses, got {loss!r}")
-    if isinstance(loss, nn.Module) and hasattr(loss, "reduction"):
+    require(
+        callable(loss) and not isinstance(loss, type),
+        f"loss must be a torch loss such as nn.CrossEntropyLoss() or a function (outputs, y) → losses, got {loss!r}",
+    )
+    if isinstance(loss, nn.Module):
         loss = copy.deepcopy(loss)
-        loss.reduction = "none"
-    elif not isinstance(loss, nn.Module) and "reduction" in _parameters(loss):
-        loss = partial(loss, reduction="none")
-    return loss
+        if hasattr(loss, "reduction"):
+            loss.reduction = "none"  # type: ignore[assignment]
+        return loss
+    return partial(cast(Any, loss), reduction="none") if "reduction" in _parameters(loss) else loss
 
 
 def aligned(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,6 +52,7 @@ def aligned(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 def infer(loss: Loss, out: Tensor, y: Tensor) -> Target:
     """What y means, from the loss where that settles it, else from the labels themselves."""
+    loss = getattr(loss, "func", loss)  # what `per_sample` wrapped
     if isinstance(loss, REAL) or loss in REAL_FUNCTIONS:
         return Real()
     if isinstance(loss, nn.BCELoss) or loss is F.binary_cross_entropy:

@@ -34,7 +34,7 @@ class Method:
     def __post_init__(self) -> None:
         require(
             isinstance(self.local, GlobalSolver) and not isinstance(self.local, type),
-            f"local= must be a solver that sends, such as SGD or Prox, got {self.local!r}: a personal solver goes into personal=",
+            f"local= must be a solver that sends, such as SGD(lr=.1), got {self.local!r}: others go into personal=",
         )
         for name, solver in self.personal.items():
             require(

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from operator import itemgetter
 
 import torch
 from torch import Tensor, nn
@@ -85,7 +86,7 @@ def _refuse_layers(module: nn.Module) -> None:
         where = f"{name or 'the module'} ({type(layer).__name__})"
         require(
             not (isinstance(layer, _BatchNorm | nn.InstanceNorm2d) and layer.track_running_stats),
-            f"{where} keeps running statistics, which mix devices and rounds: use nn.GroupNorm, or track_running_stats=False",
+            f"{where} keeps running statistics, which mix devices: use nn.GroupNorm, or track_running_stats=False",
         )
         require(
             not (isinstance(layer, nn.RNNBase | nn.MultiheadAttention) and layer.dropout > 0),
@@ -123,7 +124,7 @@ def mixes(module: nn.Module, x: Inputs, out: Tensor) -> bool:
     try:
         with torch.no_grad():
             together = call(module, x)
-            alone = torch.cat([call(module, each(x, lambda part, b=b: part[b : b + 1])) for b in range(len(out))])
+            alone = torch.cat([call(module, each(x, itemgetter(slice(b, b + 1)))) for b in range(len(out))])
     except Exception:  # a layer that refuses a batch of one looks at the batch
         return True
     return not torch.allclose(together, alone, rtol=1e-3, atol=1e-3 * float(together.abs().max()))

@@ -41,7 +41,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class BySize:
-    """One after the other with probability ∝ n_k, as in the authors' programs: the m earliest of e_k / n_k, e_k ~ Exp(1).
+    """The m earliest of e_k / n_k, e_k ~ Exp(1): one after the other with probability ∝ n_k, as the authors draw.
 
     (Exponential clocks: Efraimidis and Spirakis 2006.)
 

@@ -1,4 +1,4 @@
-"""Step sizes as functions of the round t, for any solver's `lr`. t is a number, or a 0-d tensor inside a compiled map."""
+"""Step sizes as functions of the round t, for any solver's `lr`; t is a number, or a 0-d tensor where compiled."""
 
 import math
 from dataclasses import dataclass

@@ -57,7 +57,8 @@ def keys(seed: int, purpose: Purpose, *counters: ArrayLike) -> Keys:
 
 
 def extend(h: Keys, counter: ArrayLike) -> Keys:
-    """Keys with one more counter, at least 1-d, as numpy warns where a scalar wraps: `extend(keys(s, p, a), b) == keys(s, p, a, b)`."""
+    """Keys with one more counter: `extend(keys(s, p, a), b) == keys(s, p, a, b)`."""
+    # At least 1-d, as numpy warns where a scalar wraps.
     return mix(h ^ mix(np.atleast_1d(counter).astype(np.uint64) + np.uint64(GAMMA)))
 
 

@@ -131,7 +131,8 @@ class Objective:
     def forward(self, row: Tensor, x: Inputs) -> Tensor:
         """The module's outputs with a row as its parameters, as a pure function that can be mapped."""
         args, kwargs = ((), x) if isinstance(x, dict) else (x if isinstance(x, tuple) else (x,), {})
-        return torch.func.functional_call(self.module, self.layout.named(row), args, kwargs)
+        out: Tensor = torch.func.functional_call(self.module, self.layout.named(row), args, kwargs)
+        return out
 
     def module_of(self, row: Tensor) -> nn.Module:
         """A module of the user's own class that holds this row."""
@@ -171,6 +172,6 @@ def _check_labels(federation: Federation, target: Target) -> None:
         bad = int(torch.nonzero(~legal)[0])
         k = int(np.searchsorted(federation.bounds[:, 0], bad, side="right")) - 1
         raise InputError(
-            f"device {federation.ids[k]!r} has a sample labelled {federation.y[bad].tolist()}, but {target} was expected "
-            "from the module's outputs and the loss: correct the label, or give the task its target="
+            f"device {federation.ids[k]!r} has a sample labelled {federation.y[bad].tolist()}, but {target} was "
+            "expected from the module's outputs and the loss: correct the label, or give the task its target="
         )

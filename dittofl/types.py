@@ -115,7 +115,8 @@ class Report(NamedTuple):
 
     def rows(self, which: Tensor) -> "Report":
         """The reports of some devices."""
-        return Report(*(None if field is None else field[which] for field in self))
+        loss, extra = (None if field is None else field[which] for field in (self.loss, self.extra))
+        return Report(self.delta[which], self.size[which], loss, extra)
 
 
 @runtime_checkable

@@ -4,6 +4,7 @@ A pure function of tensors, written with the solvers' own one-device code under 
 """
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -12,6 +13,7 @@ from torch.func import grad_and_value, vmap
 from torch.utils import _pytree as pytree
 
 from dittofl.dropout import Masks
+from dittofl.engine.feeds import Feed
 from dittofl.engine.setting import PART_OF, Plan
 from dittofl.inputs import Inputs, each
 from dittofl.task import Objective
@@ -29,15 +31,6 @@ class Turn(NamedTuple):
     of: Criterion | None
     grad: bool
     names: tuple[str, ...]
-
-
-class Feed(NamedTuple):
-    """Samples for each device of the chunk: x [c, B, …], y [c, B, …], weights [c, B] that sum to 1, keys [c]."""
-
-    x: Inputs
-    y: Tensor
-    weight: Tensor
-    key: Tensor | None
 
 
 def script(plan: Plan, solvers: Mapping[str, Solver]) -> tuple[Turn, ...]:
@@ -74,7 +67,7 @@ def walk(
     }
     for turn in turns:
         points = {
-            name: mapped(lambda s, n, solver=solvers[name]: solver.points(s, own(n), turn.i), states[name], n)
+            name: mapped(lambda s, n, solver=solvers[name], i=turn.i: solver.points(s, own(n), i), states[name], n)
             for name in turn.names
         }
         f, g = answer(
@@ -125,15 +118,11 @@ def answer(objective: Objective, turn: Turn, points: Tensor, feed: Feed, w: Tens
     size = n if train else max(1, objective.piece(n) // (1 if objective.mixes else len(points)))
     f, g = points.new_zeros(points.shape[:2]), None
     for a in range(0, n, size):
-        x, y, weight = (
-            each(feed.x, lambda part: part[:, a : a + size]),
-            feed.y[:, a : a + size],
-            feed.weight[:, a : a + size],
-        )
+        here = itemgetter((slice(None), slice(a, a + size)))
+        x, y, weight = each(feed.x, here), here(feed.y), here(feed.weight)
         key = feed.key if train and objective.drops else weight.new_zeros(len(points))
-        one = _value(objective, turn, w, penalised=a == 0)
-        if turn.grad:
-            one = grad_and_value(one)
+        value = _value(objective, turn, w, penalised=a == 0)
+        one: Callable[..., Any] = grad_and_value(value) if turn.grad else value
         result = vmap(vmap(one, in_dims=(0, None, None, None, None)))(points, x, y, weight, key)
         if turn.grad:
             f, g = f + result[1], result[0] if g is None else g + result[0]

@@ -28,7 +28,7 @@ class Loop:
 class Samples(NamedTuple):
     """The samples of one evaluation on one device."""
 
-    index: Tensor
+    places: Tensor
     key: np.uint64 | None  # of a minibatch, for augmentation and dropout; None for a whole part
 
 
@@ -63,10 +63,10 @@ class LoopEngine:
         """Which samples evaluation i of a solver sees on the a-th device."""
         part = PART_OF.get(plan.asks[name][i].on)
         if part is not None:
-            return lambda a: Samples(self.setting.index(self.setting.span(int(plan.ids[a]), part)), None)
+            return lambda a: Samples(self.setting.put(self.setting.span(int(plan.ids[a]), part)), None)
         batch = plan.batch(plan.feed(name, i))
-        index, width = self.setting.index(batch.index), batch.width.tolist()
-        return lambda a: Samples(index[a, : width[a]], batch.key[a])
+        places, width = self.setting.put(batch.places), batch.width.tolist()
+        return lambda a: Samples(places[a, : width[a]], batch.key[a])
 
     def _answer(
         self, points: tuple[Tensor, ...], ask: Ask, down: Down, samples: Samples
@@ -80,7 +80,7 @@ class LoopEngine:
 
     def _minibatch(self, point: Tensor, ask: Ask, down: Down, samples: Samples) -> tuple[Tensor, Tensor]:
         """F(point) and ∇F(point) on one minibatch, in training mode."""
-        x = self.setting.inputs(samples.index)
+        x = self.setting.inputs(samples.places)
         if samples.key is not None:
             x = self.setting.augmented(x, samples.key)
         losses = self._losses(point, ask, down, x, samples)
@@ -88,15 +88,15 @@ class LoopEngine:
 
     def _whole(self, point: Tensor, ask: Ask, down: Down, samples: Samples) -> tuple[Tensor, Tensor]:
         """The same over a whole part, in evaluation mode and by pieces; a part without samples has loss 0."""
-        f, g, n = point.new_zeros(()), torch.zeros_like(point), len(samples.index)
-        for piece in samples.index.split(self.objective.piece(n)) if n else ():
+        f, g, n = point.new_zeros(()), torch.zeros_like(point), len(samples.places)
+        for piece in samples.places.split(self.objective.piece(n)) if n else ():
             losses = self._losses(point, ask, down, self.setting.inputs(piece), Samples(piece, None))
             of_piece = self._differentiated(self._penalised(losses.sum() / n, len(piece) / n), ask)
             f, g = f + of_piece[0], g + of_piece[1]
         return f, g
 
     def _losses(self, point: Tensor, ask: Ask, down: Down, x: Inputs, samples: Samples) -> Tensor:
-        y = self.setting.y.index_select(0, samples.index)
+        y = self.setting.y.index_select(0, samples.places)
         if ask.of is None:
             return self.objective.losses(self._forward(point, x, samples.key), y)
         with torch.no_grad():
@@ -136,7 +136,7 @@ class LoopEngine:
     def outputs(self, models: Tensor, ids: Ids, part: Part) -> Tensor:
         out = []
         for a, k in enumerate(ids):
-            index = self.setting.index(self.setting.span(int(k), part))
+            index = self.setting.put(self.setting.span(int(k), part))
             row = models if models.dim() == 1 else models[a]
             for piece in index.split(self.objective.piece(len(index))) if len(index) else ():
                 out.append(self._forward(row, self.setting.inputs(piece)))

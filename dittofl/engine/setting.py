@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dittofl.batches import Batch, Ints, Stream
@@ -16,7 +17,6 @@ from dittofl.inputs import Inputs, each
 from dittofl.seeds import Purpose
 from dittofl.task import Objective, prepared
 from dittofl.types import Down, Epochs, GlobalSolver, On, Sent, Solver
-
 
 PART_OF: dict[On, Part] = {On.TRAIN: "train", On.VALIDATION: "validation"}
 
@@ -39,9 +39,9 @@ class Setting:
         """Samples in the module's dtype."""
         return each(self.x, lambda part: prepared(part.index_select(0, index), self.objective.w0.dtype))
 
-    def index(self, places: Ints) -> Tensor:
-        """Places in x and y as a tensor on the computing device."""
-        return torch.from_numpy(places).to(self.device, non_blocking=True)
+    def put(self, array: NDArray[Any]) -> Tensor:
+        """An array on the computing device, without waiting for what that is doing."""
+        return torch.from_numpy(array).to(self.device, non_blocking=True)
 
     def span(self, k: int, part: Part) -> Ints:
         """Where device k's part lies."""
@@ -134,7 +134,7 @@ class Plan:
             return round_batch
         beyond = np.maximum(np.frombuffer(draws, dtype=np.int64) - self.lead, 0)
         further = self.stream.take(Purpose.FURTHER, self.ids, self.visits * beyond + np.maximum(q - self.lead, 0))
-        chosen = np.where(of_round[:, None], round_batch.index, further.index)
+        chosen = np.where(of_round[:, None], round_batch.places, further.places)
         return Batch(chosen, further.width, np.where(of_round, round_batch.key, further.key))
 
 

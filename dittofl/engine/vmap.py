@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import torch
@@ -9,12 +10,12 @@ from torch import Tensor
 from torch.func import vmap
 
 from dittofl.engine.columns import columned
-from dittofl.engine.lockstep import Feed, Turn, mapped, script, walk
+from dittofl.engine.feeds import Feeds
+from dittofl.engine.lockstep import mapped, script, walk
 from dittofl.engine.rows import Ids, Rows
 from dittofl.engine.setting import PART_OF, Plan, Setting, Visit
 from dittofl.errors import require
 from dittofl.federation import Part
-from dittofl.inputs import Inputs, each, parts
 from dittofl.types import Down, Sent, Solver
 
 BUDGET = 2**31  # bytes that one chunk of devices may hold
@@ -52,6 +53,8 @@ class VmapEngine:
         self.walk = torch.compile(walk, dynamic=False) if self.compiled else walk
         if self.compiled:
             self.objective = replace(self.objective, module=columned(self.objective.module))
+        self.feeds = Feeds(setting, static=self.compiled)
+        self.fitting = cache(self._fitting)  # asked once: what is free later would change shapes from round to round
 
     def visit(self, visit: Visit) -> Sent | None:
         if self.how.fuse or visit.lead is None:
@@ -73,68 +76,33 @@ class VmapEngine:
             pieces.append((chosen, sent))
         if visit.lead is None:
             return None
-        back = torch.from_numpy(np.argsort(np.concatenate([chosen for chosen, _ in pieces]), kind="stable"))
-        whole = {key: _joined([sent[key] for _, sent in pieces], back) for key in pieces[0][1]}
-        return Sent(**whole)
+        if len(pieces) == 1:
+            return Sent(**pieces[0][1])
+        back = self.setting.put(np.argsort(np.concatenate([chosen for chosen, _ in pieces])))
+        return Sent(**{key: torch.cat([sent[key] for _, sent in pieces])[back] for key in pieces[0][1]})
 
     def _walk(self, visit: Visit, plan: Plan, chosen: Ids) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """All solvers of some devices, from their rows to what they keep and send."""
         ids = visit.ids[chosen]
         turns = script(plan, visit.solvers)
-        feeds = {turn.feed: self._feed(plan, turn, chosen) for turn in turns}
+        feeds = {
+            turn.feed: self.feeds.part(ids, PART_OF[turn.on])
+            if turn.on in PART_OF
+            else self.feeds.minibatch(plan.batch(turn.feed), chosen)
+            for turn in turns
+        }
         rows = {name: visit.rows[name].get(ids) for name in visit.solvers}
-        n = torch.from_numpy(self.setting.stream.n[ids]).to(self.setting.device)
+        n = self.setting.put(self.setting.stream.n[ids])
         active = {
-            (turn.i, name): torch.from_numpy(turn.i < plan.lengths[name][chosen]).to(self.setting.device)
+            (turn.i, name): self.setting.put(turn.i < plan.lengths[name][chosen])
             for turn in turns for name in turn.names if (plan.lengths[name] <= turn.i).any()
         }  # fmt: skip
         down = visit.down
         if self.compiled:
-            # A Python number would be compiled in; schedules take a 0-d tensor as well.
-            down = down._replace(t=torch.tensor(float(down.t), dtype=torch.float64, device=self.setting.device))
+            # A Python number would be compiled in; schedules take a 0-d tensor as well. Strides are compiled in too.
+            down = down._replace(t=self.setting.put(np.array(down.t, dtype=np.float64)))
+            rows = {name: row.contiguous() for name, row in rows.items()}
         return self.walk(self.objective, dict(visit.solvers), visit.lead, turns, down, n, rows, feeds, active)
-
-    def _feed(self, plan: Plan, turn: Turn, chosen: Ids) -> Feed:
-        """The samples of one evaluation for some devices, filled up to one width with weight 0."""
-        if turn.on in PART_OF:
-            return self._part(plan.ids[chosen], PART_OF[turn.on])
-        batch = plan.batch(turn.feed)
-        width = batch.width[chosen]
-        columns = int(width.max())
-        index = np.ascontiguousarray(batch.index[chosen, :columns])
-        x, y = self._gather(index)
-        if self.objective.task.transform is not None:
-            x = self._augmented(x, width, batch.key[chosen])
-        key = torch.from_numpy(batch.key[chosen].astype(np.int64)).to(self.setting.device)
-        return Feed(x, y, self._weights(width, columns), key)
-
-    def _part(self, ids: Ids, part: Part) -> Feed:
-        spans = [self.setting.span(int(k), part) for k in ids]
-        width = np.array([len(span) for span in spans])
-        columns = max(1, int(width.max()))
-        # A device without samples in the part borrows the first of all, with weight 0.
-        index = np.stack([np.resize(span, columns) if len(span) else np.zeros(columns, np.int64) for span in spans])
-        return Feed(*self._gather(index), self._weights(width, columns), None)
-
-    def _gather(self, index: Ids) -> tuple[Inputs, Tensor]:
-        flat = self.setting.index(index.reshape(-1))
-        x = each(self.setting.inputs(flat), lambda part: part.view(*index.shape, *part.shape[1:]))
-        y = self.setting.y.index_select(0, flat)
-        return x, y.view(*index.shape, *y.shape[1:])
-
-    def _weights(self, width: Ids, columns: int) -> Tensor:
-        share = (np.arange(columns) < width[:, None]) / np.maximum(width, 1)[:, None]
-        return torch.from_numpy(share).to(self.objective.w0)
-
-    def _augmented(self, x: Inputs, width: Ids, keys: np.ndarray) -> Inputs:  # type: ignore[type-arg]
-        """The transform sees each device's real minibatch alone, as on the loop engine."""
-        devices = [
-            self.setting.augmented(each(x, lambda part, a=a: part[a, : width[a]]), key)  # type: ignore[misc]
-            for a, key in enumerate(keys)
-        ]
-        columns = parts(x)[0].shape[1]
-        filled = [each(one, lambda part: _filled(part, columns)) for one in devices]
-        return _stacked(filled)
 
     def _chunks(self, visit: Visit, plan: Plan) -> Iterator[Ids]:
         """Places in the cohort, together as many as memory allows; of one size where padding would change results."""
@@ -148,7 +116,7 @@ class VmapEngine:
             _, label = np.unique(by, axis=0, return_inverse=True)
             groups = [np.flatnonzero(label.reshape(-1) == one) for one in range(label.max() + 1)]
         for group in groups:
-            chunk = self.how.chunk or self._fitting(len(visit.solvers), int(self.setting.stream.width[visit.ids].max()))
+            chunk = self.how.chunk or self.fitting(len(visit.solvers), int(self.setting.stream.width[visit.ids].max()))
             for a in range(0, len(group), chunk):
                 yield group[a : a + chunk]
 
@@ -160,8 +128,9 @@ class VmapEngine:
         return max(1, budget // (elements * self.objective.w0.element_size()))
 
     def models(self, solver: Solver, rows: Rows, ids: Ids, down: Down) -> Tensor:
-        n = torch.from_numpy(self.setting.stream.n[ids]).to(self.setting.device)
-        return mapped(lambda row, n: solver.model(row, down._replace(n=n)), rows.get(ids), n)
+        n = self.setting.put(self.setting.stream.n[ids])
+        served: Tensor = mapped(lambda row, n: solver.model(row, down._replace(n=n)), rows.get(ids), n)
+        return served
 
     @torch.no_grad()
     def outputs(self, models: Tensor, ids: Ids, part: Part) -> Tensor:
@@ -169,16 +138,12 @@ class VmapEngine:
         sizes = self.setting.federation.sizes(part)[ids]
         if models.dim() == 1 and not self.objective.mixes:
             index = np.concatenate([self.setting.span(int(k), part) for k in ids])
-            pieces = self.setting.index(index).split(self.objective.piece(len(index)))
+            pieces = self.setting.put(index).split(self.objective.piece(len(index)))
             return torch.cat([self.objective.forward(models, self.setting.inputs(one)) for one in pieces])
         out: dict[int, Tensor] = {}
         for chosen in self._by_size(sizes):
-            feed = self._part(ids[chosen], part)
-            rows = (
-                models.expand(len(chosen), -1)
-                if models.dim() == 1
-                else models[torch.from_numpy(chosen).to(models.device)]
-            )
+            feed = self.feeds.part(ids[chosen], part)
+            rows = models.expand(len(chosen), -1) if models.dim() == 1 else models[self.setting.put(chosen)]
             answers = vmap(self.objective.forward)(rows, feed.x)
             out |= {int(a): answer[: sizes[a]] for a, answer in zip(chosen, answers, strict=True)}
         return torch.cat([out[a] for a in range(len(ids)) if sizes[a]])
@@ -189,26 +154,9 @@ class VmapEngine:
         order = order[sizes[order] > 0]
         a = 0
         while a < len(order):
-            fits = self._fitting(1, int(sizes[order[-1]]))
+            fits = self.fitting(1, int(sizes[order[-1]]))
             b = min(a + fits, len(order))
             if self.objective.mixes:
                 b = min(b, int(np.searchsorted(sizes[order], sizes[order[a]], side="right")))
             yield order[a:b]
             a = b
-
-
-def _joined(pieces: list[Tensor], back: Tensor) -> Tensor:
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces)[back.to(pieces[0].device)]
-
-
-def _filled(x: Tensor, columns: int) -> Tensor:
-    return torch.cat([x, x[-1:].expand(columns - len(x), *x.shape[1:])]) if len(x) < columns else x
-
-
-def _stacked(inputs: list[Inputs]) -> Inputs:
-    first = inputs[0]
-    if isinstance(first, tuple):
-        return tuple(torch.stack([one[place] for one in inputs]) for place in range(len(first)))  # type: ignore[index]
-    if isinstance(first, dict):
-        return {name: torch.stack([one[name] for one in inputs]) for name in first}  # type: ignore[index,call-overload]
-    return torch.stack(inputs)  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ class Ditto:
         path.check(self)
         if not self.proximal and not callable(self.lr) and not self.through and self.lr * self.lam >= 2:
             warnings.warn(
-                f"Ditto's explicit step diverges where lr·lam ≥ 2, got {self.lr} · {self.lam}: lower lr, or use proximal=True",
+                f"Ditto's step diverges where lr·lam ≥ 2, got {self.lr} · {self.lam}: lower lr, or use proximal=True",
                 stacklevel=3,
             )
 

@@ -25,7 +25,9 @@ class Local:
 
     init, asks, start, points = path.keep_a_model, path.one_gradient_a_step, path.begin_at_row, path.where_it_stands
     keep, model = path.keep_v, path.serve_row
-    __post_init__ = path.check
+
+    def __post_init__(self) -> None:
+        path.check(self)
 
     def step(self, s: Walk, down: Down, i: int, f: Tensor, g: Tensor) -> Walk:
         return descend(s, g[0], rate(self.lr, down.t), self.through)

@@ -25,7 +25,9 @@ class SGD:
 
     init, asks, start, points = path.keep_nothing, path.one_gradient_a_step, path.begin_at_w, path.where_it_stands
     keep, send, model = path.leave_row, path.send_delta, path.serve_w
-    __post_init__ = path.check
+
+    def __post_init__(self) -> None:
+        path.check(self)
 
     def step(self, s: Walk, down: Down, i: int, f: Tensor, g: Tensor) -> Walk:
         return descend(s, g[0], rate(self.lr, down.t), self.through)
