@@ -9,12 +9,15 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test lint format clean
+.PHONY: help demo test lint format clean
 
 help: ## these lines
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "PYTHON=python3.12 chooses the interpreter, PIP_ARGS=... goes to pip, ARGS=... goes to pytest."
+	@echo "PYTHON=python3.12 chooses the interpreter, PIP_ARGS=... goes to pip, ARGS=... to pytest or the demo."
+
+demo: $(STAMP) ## real digits, clean and under three attacks: personal models against the global one
+	$(BIN)/python examples/digits_under_attack.py $(ARGS)
 
 test: lint ## everything CI asks: lint, types, tests and doctests (ARGS="-k metrics -x" for pytest)
 	$(BIN)/pytest $(ARGS)
