@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from dittofl.errors import InputError
 from dittofl.seeds import FACTORS, GAMMA, SHIFTS
 
 # Which dimensions share a mask entry: none, or all behind the channels.
@@ -25,13 +24,6 @@ DROPOUTS: dict[Callable[..., Any], bool] = {
     F.dropout2d: True,
     F.dropout3d: True,
 }
-UNSEEDED = {
-    F.alpha_dropout, F.feature_alpha_dropout, F.gumbel_softmax, torch.dropout, torch.dropout_, torch.alpha_dropout,
-    torch.rand, torch.randn, torch.randint, torch.randperm, torch.rand_like, torch.randn_like, torch.randint_like,
-    torch.bernoulli, torch.normal, torch.multinomial, torch.poisson, Tensor.bernoulli_, Tensor.normal_,
-    Tensor.uniform_, Tensor.random_, Tensor.exponential_, Tensor.bernoulli,
-}  # fmt: skip
-ATTENTION = {F.scaled_dot_product_attention: "dropout_p", F.multi_head_attention_forward: "dropout_p"}
 
 
 def signed(constant: int) -> int:
@@ -84,7 +76,7 @@ class Masks(TorchFunctionMode):
 
 
 class Watch(TorchFunctionMode):
-    """Watches one forward pass: whether it drops, how much it holds, whether it draws where we cannot seed."""
+    """Watches one forward pass: whether it drops, and how many elements it makes. Its dropout draws nothing."""
 
     def __init__(self) -> None:
         self.drops = False
@@ -94,13 +86,9 @@ class Watch(TorchFunctionMode):
         self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
-        given = kwargs or {}
-        self.drops |= func in DROPOUTS
-        if func in UNSEEDED or (func in ATTENTION and given.get(ATTENTION[func], 0.0) > 0):
-            raise InputError(
-                f"the module draws random numbers by {getattr(func, '__name__', func)} in its forward pass, which "
-                "cannot be seeded for each device: use nn.Dropout, or a transform of the task with its generator"
-            )
-        out = func(*args, **given)
+        if func in DROPOUTS:
+            self.drops = True
+            return args[0]
+        out = func(*args, **(kwargs or {}))
         self.elements += out.numel() if isinstance(out, Tensor) else 0
         return out

@@ -104,7 +104,10 @@ def scores(run: "Federated", model: str, ids: Ids, part: Part) -> Scores:
 
 
 def _scores(run: "Federated", model: str, ids: Ids, part: Part) -> Scores:
-    models = run.w if model == GLOBAL else run.engine.models(run.solvers[model], run.rows[model], ids, run.down())
+    solver, rows, down = run.solvers[model], run.rows[model], run.down()
+    # Most global solvers serve w itself, which is scored on all samples at once.
+    shared = solver.model(rows.first, down) is down.w
+    models = run.w if shared else run.engine.models(solver, rows, ids, down)
     return measured(run, models, ids, part)
 
 

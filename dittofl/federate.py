@@ -1,7 +1,7 @@
 """Algorithm 1: sample → visit → attack → aggregate → server, a generator that gives every round to the caller."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -117,6 +117,7 @@ def federate(
     >>> [run.t for run in federate(task, Federation.of(data), method, rounds=2)]
     [1, 2]
     """
+    run = begin(task, federation, method, seed=seed, attack=attack, engine=engine, device=device)
     K = federation.K
     require(isinstance(rounds, int) and rounds >= 0, f"rounds must be a whole number ≥ 0, got rounds={rounds!r}")
     m = K if cohort is None else cohort
@@ -124,8 +125,19 @@ def federate(
         isinstance(m, int) and 1 <= m <= K,
         f"cohort must be a whole number from 1 to the {K} devices of the federation, got cohort={cohort!r}",
     )
-    run = begin(task, federation, method, seed=seed, attack=attack, engine=engine, device=device)
     return _rounds(run, rounds, m, sampling or Uniform())
+
+
+def _check(task: Any, federation: Any, method: Any, attack: Any, seed: Any) -> None:
+    kinds = (("task", task, Task), ("federation", federation, Federation), ("method", method, Method))
+    for name, given, kind in kinds:
+        require(
+            isinstance(given, kind), f"{name} must be a {kind.__name__}, got {type(given).__name__}: build one first"
+        )
+    require(
+        attack is None or isinstance(attack, Attack), f"attack must be an Attack such as A1(ratio=.2), got {attack!r}"
+    )
+    require(isinstance(seed, int | np.integer), f"seed must be a whole number, got seed={seed!r}")
 
 
 def _rounds(run: Federated, rounds: int, m: int, sampling: Sampling) -> Iterator[Federated]:
@@ -140,7 +152,8 @@ def begin(
     engine: How | None = None, device: str | torch.device = "cpu",
 ) -> Federated:  # fmt: skip
     """The federation before its first round."""
-    target_device = _device(device)
+    _check(task, federation, method, attack, seed)
+    seed, target_device = int(seed), _device(device)
     objective = task.bind(federation, seed).to(target_device)
     y = federation.y
     if attack is not None:

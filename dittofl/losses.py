@@ -77,7 +77,7 @@ def _parameters(function: Loss) -> frozenset[str]:
 def checked(losses: Tensor, count: int) -> Tensor:
     """The losses as [B], refused where they cannot be one number a sample."""
     require(
-        isinstance(losses, torch.Tensor) and losses.dim() > 0 and losses.shape[0] == count,
+        isinstance(losses, torch.Tensor) and losses.shape == (count,),
         f"the loss must give one value per sample, [{count}], got {_shape(losses)}: drop the mean over the batch",
     )
     return losses

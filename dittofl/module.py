@@ -6,7 +6,8 @@ from operator import itemgetter
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from torch.nn.parameter import UninitializedParameter
 
 from dittofl.dropout import Watch
@@ -14,11 +15,14 @@ from dittofl.errors import InputError, require
 from dittofl.inputs import Inputs, each, parts
 
 
-def call(module: nn.Module, x: Inputs) -> Tensor:
-    """The module's outputs: a tuple is fed as positional arguments, a dict as keyword arguments."""
-    if isinstance(x, tuple):
-        return module(*x)  # type: ignore[no-any-return]
-    return module(**x) if isinstance(x, dict) else module(x)  # type: ignore[no-any-return]
+def call(module: nn.Module, x: Inputs, named: dict[str, Tensor] | None = None) -> Tensor:
+    """The module's outputs, with other parameters where they are given, as a pure function that can be mapped.
+
+    A tuple is fed as positional arguments, a dict as keyword arguments.
+    """
+    args, kwargs = ((), x) if isinstance(x, dict) else (x if isinstance(x, tuple) else (x,), {})
+    out: Tensor = module(*args, **kwargs) if named is None else functional_call(module, named, args, kwargs)
+    return out
 
 
 def admit(module: nn.Module, x: Inputs, seed: int) -> tuple[nn.Module, Watch, Tensor]:
@@ -59,16 +63,22 @@ def _watched(module: nn.Module, x: Inputs, seed: int) -> tuple[Watch, Tensor]:
     watch = Watch()
     try:
         with torch.random.fork_rng(), torch.no_grad():
-            torch.manual_seed(seed)
+            torch.manual_seed(seed % 2**63)
             if any(_lazy(parameter) for parameter in module.parameters()):
                 call(module, x)
+            state = torch.get_rng_state()
             with watch:
-                out = call(module, x)
-    except InputError:
-        raise
+                out = call(module.train(), x)
+                out = out.detach() if isinstance(out, Tensor) else out
+            drawn = not torch.equal(state, torch.get_rng_state())
     except Exception as error:
         shapes = ", ".join(f"{tuple(part.shape)} {part.dtype}" for part in parts(x))
         raise InputError(f"the module fails on samples of shape {shapes}: {_first_line(error)}") from error
+    require(
+        not drawn,
+        "the module's forward pass draws random numbers that cannot be seeded for each device: set the dropout inside "
+        "recurrent and attention layers to 0, use nn.Dropout, or augment by the task's transform",
+    )
     for name, buffer in module.named_buffers():
         require(
             name not in before or torch.equal(before[name], buffer),
@@ -85,12 +95,8 @@ def _refuse_layers(module: nn.Module) -> None:
     for name, layer in module.named_modules():
         where = f"{name or 'the module'} ({type(layer).__name__})"
         require(
-            not (isinstance(layer, _BatchNorm | nn.InstanceNorm2d) and layer.track_running_stats),
+            not (isinstance(layer, _NormBase) and layer.track_running_stats),
             f"{where} keeps running statistics, which mix devices: use nn.GroupNorm, or track_running_stats=False",
-        )
-        require(
-            not (isinstance(layer, nn.RNNBase | nn.MultiheadAttention) and layer.dropout > 0),
-            f"{where} draws dropout masks where they cannot be seeded: set its dropout=0 and put nn.Dropout behind it",
         )
         require(
             not getattr(layer, "sparse", False),
@@ -118,16 +124,29 @@ def _refuse_parameters(module: nn.Module) -> None:
         require(bool(parameter.isfinite().all()), f"parameter {name!r} holds NaN or Inf: give finite initial weights")
 
 
-def mixes(module: nn.Module, x: Inputs, out: Tensor) -> bool:
+def mixes(module: nn.Module, x: Inputs) -> bool:
     """Whether an output depends on the other samples of its batch (batch norm with batch statistics does)."""
-    module.eval()
+    if fails_alone(module, x) or any(isinstance(layer, _BatchNorm) for layer in module.modules()):
+        return True
+    draws = torch.Generator().manual_seed(0)
+    with torch.no_grad():  # away from zeros, where nothing depends on anything
+        named = {
+            name: parameter + 0.1 * torch.randn(parameter.shape, generator=draws, dtype=parameter.dtype)
+            for name, parameter in trained(module)
+        }
+        together = call(module.eval(), x, named)
+        alone = torch.cat([call(module, each(x, itemgetter(slice(b, b + 1))), named) for b in range(len(together))])
+    return not torch.allclose(together, alone, rtol=1e-3, atol=1e-3 * float(together.abs().max()))
+
+
+def fails_alone(module: nn.Module, x: Inputs) -> bool:
+    """Whether the module refuses a batch of one, as batch statistics do where a channel has one value."""
     try:
         with torch.no_grad():
-            together = call(module, x)
-            alone = torch.cat([call(module, each(x, itemgetter(slice(b, b + 1)))) for b in range(len(out))])
-    except Exception:  # a layer that refuses a batch of one looks at the batch
+            call(module.eval(), each(x, itemgetter(slice(0, 1))))
+    except Exception:
         return True
-    return not torch.allclose(together, alone, rtol=1e-3, atol=1e-3 * float(together.abs().max()))
+    return False
 
 
 def _first_line(error: Exception) -> str:

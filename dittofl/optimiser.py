@@ -121,7 +121,8 @@ class Adam:
         require(self.eps > 0, f"Adam needs eps > 0, got eps={self.eps}")
 
     def init(self, v: Vector) -> tuple[Tensor, Tensor, Tensor]:
-        return torch.zeros_like(v), torch.zeros_like(v), torch.zeros((), dtype=v.dtype, device=v.device)
+        # The count is float64: in float32 1 − β₂ᵗ loses four digits.
+        return torch.zeros_like(v), torch.zeros_like(v), torch.zeros((), dtype=torch.float64, device=v.device)
 
     def apply(self, d: Vector, state: State, v: Vector) -> tuple[Vector, State]:
         m, u, steps = state

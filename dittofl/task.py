@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from dittofl import losses as per_sample_losses
 from dittofl.errors import InputError, require
-from dittofl.federation import Federation
+from dittofl.federation import PARTS, Federation
 from dittofl.inputs import Inputs, each
 from dittofl.layout import Layout
 from dittofl.losses import Loss
-from dittofl.module import admit, mixes, trained
+from dittofl.module import admit, call, fails_alone, mixes, trained
 from dittofl.target import Target, by_sample
+from dittofl.types import Criterion
 
 Penalty = Callable[[dict[str, Tensor]], Tensor]  # named parameters → a number added to F_k
 Transform = Callable[[Inputs, torch.Generator], Inputs]  # augments a minibatch by draws of its generator
@@ -79,12 +80,14 @@ class Task:
             w0=torch.cat([parameter.detach().reshape(-1) for parameter in rows.values()]),
             target=target,
             drops=watch.drops,
-            mixes=mixes(module, x, out),
+            mixes=mixes(module, x),
             activations=-(-watch.elements // len(out)),
             width=out[0].numel(),
             accurate=target.right(*per_sample_losses.aligned(out, y)) is not None,
         )
         objective.try_loss(out, y)
+        if objective.mixes and fails_alone(module, x):
+            _check_batches_of_one(federation)
         return objective
 
 
@@ -120,6 +123,10 @@ class Objective:
         """The loss of every sample, [B]."""
         return by_sample(self.task.loss(*per_sample_losses.aligned(out, y)))
 
+    def other(self, criterion: Criterion, out: Tensor, y: Tensor, anchor: Tensor) -> Tensor:
+        """The losses [B] of another objective that a solver asks for."""
+        return per_sample_losses.checked(criterion(out, y, anchor), len(out))
+
     def penalty(self, named: Callable[[], dict[str, Tensor]]) -> Tensor | float:
         """What F_k adds to the mean loss."""
         return 0.0 if self.task.penalty is None else self.task.penalty(named())
@@ -130,9 +137,7 @@ class Objective:
 
     def forward(self, row: Tensor, x: Inputs) -> Tensor:
         """The module's outputs with a row as its parameters, as a pure function that can be mapped."""
-        args, kwargs = ((), x) if isinstance(x, dict) else (x if isinstance(x, tuple) else (x,), {})
-        out: Tensor = torch.func.functional_call(self.module, self.layout.named(row), args, kwargs)
-        return out
+        return call(self.module, x, self.layout.named(row))
 
     def module_of(self, row: Tensor) -> nn.Module:
         """A module of the user's own class that holds this row."""
@@ -151,7 +156,7 @@ class Objective:
                 f"the loss fails on outputs {tuple(out.shape)} {out.dtype} and y {tuple(y.shape)} {y.dtype}: "
                 f"{(str(error) or type(error).__name__).strip().splitlines()[0]}"
             ) from error
-        per_sample_losses.checked(value, len(out))
+        per_sample_losses.checked(by_sample(value) if isinstance(value, Tensor) else value, len(out))
 
 
 def prepared(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -160,10 +165,18 @@ def prepared(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _first_samples(federation: Federation, count: int = 4) -> tuple[Inputs, Tensor]:
-    """A few train samples of the first device that has as many, or else of the first."""
-    k = int(np.argmax(federation.sizes("train") >= count))
-    x, y = federation.part(federation.ids[k], "train")
-    return each(x, lambda part: part[:count]), y[:count]
+    """A few samples, of several devices where the first has not as many."""
+    return each(federation.x, lambda part: part[:count]), federation.y[:count]
+
+
+def _check_batches_of_one(federation: Federation) -> None:
+    for part in PARTS:
+        lonely = np.flatnonzero(federation.sizes(part) == 1)
+        if len(lonely):
+            raise InputError(
+                f"device {federation.ids[lonely[0]]!r} has 1 {part} sample, of which the module can take no batch "
+                "statistics: give it more samples, or use nn.GroupNorm"
+            )
 
 
 def _check_labels(federation: Federation, target: Target) -> None:

@@ -1,15 +1,17 @@
 """Small federations, modules and runs that the tests of engines, solvers and metrics share."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dittofl import SGD, Ditto, Federated, Federation, Local, Loop, Method, Momentum, Task, Vmap, federate
+from dittofl import SGD, Ditto, Federated, Federation, Local, Loop, Method, Momentum, Report, Task, Vmap, federate
 from dittofl.batches import Stream
 from dittofl.seeds import Purpose
+from dittofl.types import State, Vector
 
 torch.set_num_threads(1)  # runs are bitwise reproducible for one thread count
 
@@ -118,6 +120,28 @@ PERSONAL = {
     "local": Local(lr=0.1, steps=1, through=(Momentum(beta=0.8),)),
     "proximal": Ditto(lam=3.0, lr=0.2, steps=2, proximal=True),
 }
+
+
+@dataclass(frozen=True)
+class Median:
+    """A rule as a plain callable of a report."""
+
+    def __call__(self, report: Report) -> Tensor:
+        return report.delta.median(0).values
+
+
+@dataclass(frozen=True)
+class ByLoss:
+    """δ = Σ_k F_k(w) Δ_k / Σ_k F_k(w): an aggregator that asks for losses."""
+
+    losses: ClassVar[bool] = True
+
+    def init(self, w0: Vector) -> State:
+        return ()
+
+    def __call__(self, report: Report, state: State) -> tuple[Vector, State]:
+        assert report.loss is not None
+        return report.loss / report.loss.sum() @ report.delta, state
 
 
 def method(**changes: Any) -> Method:

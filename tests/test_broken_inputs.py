@@ -391,7 +391,7 @@ def with_buffer(module: nn.Module) -> nn.Module:
     return module
 
 
-UNSEEDED = r"random|seeded"
+UNSEEDED = r"random.*(nn\.Dropout|transform)"
 RUNNING = r"track_running_stats=False"
 
 MODULES: dict[str, Broken] = {
@@ -459,31 +459,31 @@ MODULES: dict[str, Broken] = {
     ),
     "dropout in functional attention": (
         lambda: start(Acts(lambda _, h: attended(h[:, None])[:, 0])),
-        r"scaled_dot_product_attention.*nn\.Dropout",
+        UNSEEDED,
     ),
-    "alpha dropout": (lambda: start(nn.Sequential(linear(), nn.AlphaDropout(0.2))), r"alpha_dropout.*nn\.Dropout"),
+    "alpha dropout": (lambda: start(nn.Sequential(linear(), nn.AlphaDropout(0.2))), UNSEEDED),
     "feature alpha dropout": (
         lambda: layered(nn.FeatureAlphaDropout(0.2), (2, 4, 4)),
-        r"feature_alpha_dropout.*nn\.Dropout",
+        UNSEEDED,
     ),
-    "noise": (lambda: start(Acts(lambda _, h: h + torch.randn(3))), r"randn.*transform"),
-    "noise like": (lambda: start(Acts(lambda _, h: h + torch.rand_like(h))), r"rand_like.*transform"),
-    "noise in place": (lambda: start(Acts(lambda _, h: h + torch.empty(3).normal_())), r"normal_.*transform"),
+    "noise": (lambda: start(Acts(lambda _, h: h + torch.randn(3))), UNSEEDED),
+    "noise like": (lambda: start(Acts(lambda _, h: h + torch.rand_like(h))), UNSEEDED),
+    "noise in place": (lambda: start(Acts(lambda _, h: h + torch.empty(3).normal_())), UNSEEDED),
     "noise of a distribution": (
         lambda: start(Acts(lambda _, h: torch.distributions.Normal(h, 1.0).rsample())),
-        r"normal.*transform",
+        UNSEEDED,
     ),
     "noise by another in-place draw": (lambda: start(Acts(lambda _, h: h + torch.empty(3).cauchy_())), UNSEEDED),
     "noise of numpy": (lambda: start(Acts(lambda _, h: h + float(np.random.rand()))), UNSEEDED),
     "noise of Python": (lambda: start(Acts(lambda _, h: h * random.random())), UNSEEDED),
-    "noise in training": (lambda: start(Acts(noisy_in_training)), r"randn_like.*transform"),
+    "noise in training": (lambda: start(Acts(noisy_in_training)), UNSEEDED),
     "noise in training, given in evaluation mode": (
         lambda: start(Acts(noisy_in_training).eval()),
-        r"randn_like.*transform",
+        UNSEEDED,
     ),
     "randomised ReLU": (lambda: start(nn.Sequential(linear(), nn.RReLU())), UNSEEDED),
     "randomised pooling": (lambda: layered(nn.FractionalMaxPool2d(2, output_size=2), (2, 6, 6)), UNSEEDED),
-    "dropout that evaluation does not switch off": (lambda: start(Acts(lambda _, h: F.dropout(h, 0.5))), r"dropout"),
+    "dropout that evaluation does not switch off": (lambda: start(Acts(lambda _, h: F.dropout(h, 0.5))), UNSEEDED),
     "buffer changed": (lambda: start(Counted()), r"buffer 'calls'.*stateless"),
     "buffer changed in training": (lambda: start(with_buffer(Acts(counts_in_training))), r"buffer 'steps'"),
     "buffer changed in training, given in evaluation mode": (

@@ -140,6 +140,11 @@ def ridge(parameters: Mapping[str, Tensor]) -> Tensor:
     return 0.1 * sum((p**2).sum() for p in parameters.values())  # type: ignore[return-value]
 
 
+def convolved2d() -> nn.Module:
+    layers = nn.Conv2d(2, 3, 2, padding=1), nn.Tanh(), nn.Conv2d(3, 2, 1), nn.Flatten(), nn.Linear(12, 3)
+    return seeded(lambda: nn.Sequential(nn.Unflatten(1, (2, 1, 2)), *layers))
+
+
 CE = nn.CrossEntropyLoss()
 WEIGHTED = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 5.0], dtype=torch.float64), label_smoothing=0.1)
 SVM = Task(linear(), hinge, penalty=ridge)
@@ -199,6 +204,7 @@ CASES = {
     ),
     "huber": Case(Task(mlp(1), nn.HuberLoss()), federation(reals), method()),
     "convolution": Case(Task(convolved(), CE), federation(), method()),
+    "convolution in two dimensions": Case(Task(convolved2d(), CE), federation(), method()),
 }
 VARIANTS = {
     "fused": Vmap(),

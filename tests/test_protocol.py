@@ -41,6 +41,7 @@ from dittofl.types import Criterion, Row, State, Steps, Vector
 from tests.problems import (
     ENGINES,
     PAIRS,
+    ByLoss,
     Minibatches,
     everything,
     federation,
@@ -485,7 +486,7 @@ class Drift(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Scaffold:
-    """w_k ← w_k − η (∇F − c_k + c);  c_k⁺ = c_k − c + (w − w_k)/(r η), sent as Δc (Karimireddy et al. 2020, II)."""
+    """w_k ← w_k − η (∇F − c_k + c);  c_k⁺ = c_k − c + (w − w_k)/(r η), sent as Δc (Karimireddy et al. 2020)."""
 
     lr: float = LR
     steps: int = 2
@@ -562,7 +563,7 @@ def test_scaffold(engine: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Partial:
-    """Begins with the own parameters of the `mine` patterns, the rest from w; those stay, the others' change is sent."""
+    """Begins with its own parameters, those that match `mine`, and the rest of w; sends the change of the rest."""
 
     inner: SGD
     mine: tuple[str, ...]
@@ -693,7 +694,6 @@ ALL: dict[str, Any] = {
     "validation": Whole(on=On.VALIDATION),
     "distilled": Distilled(),
     "distilled on train": Distilled(on=On.TRAIN),
-    "told": Told(),
     "ditto": Ditto(lam=1.0, lr=0.1, steps=4),
 }
 VARIANTS = {"fused": Vmap(), "unfused": Vmap(fuse=False), "chunks of 2": Vmap(chunk=2)}
@@ -750,7 +750,7 @@ def test_infinite_losses_of_other_devices_do_not_reach_one_without_samples(engin
 @engines
 def test_whole_parts_by_pieces(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part that memory does not hold at once is evaluated by pieces, with the same result."""
-    how = Method(local=SGD(lr=0.1, steps=2), personal=ALL, batch=BATCH)
+    how = Method(local=SGD(lr=0.1, steps=2), personal=ALL, aggregate=ByLoss(), batch=BATCH)
     whole = run(TASK, federation(), how, rounds=ROUNDS, engine=engine)
     numbers = whole.evaluate("train", "validation").values
     monkeypatch.setattr("dittofl.task.HELD", 1)

@@ -3,7 +3,6 @@
 import logging
 from dataclasses import dataclass
 
-import numpy as np
 from torch import nn
 
 from dittofl.engine.loop import Loop
@@ -36,8 +35,7 @@ def tried(how: Vmap, setting: Setting) -> Engine:
     """The vmap engine, refused with the reason where the module cannot be mapped over devices."""
     engine = how.bind(setting)
     try:
-        ids = np.array([0, setting.federation.K - 1])
-        engine.outputs(setting.objective.w0.expand(2, -1), ids, "train")
+        engine.probe()
     except Exception as error:
         reason = (str(error) or type(error).__name__).strip().splitlines()[0]
         raise InputError(f"the module cannot be mapped over devices ({reason}): use engine=Loop()") from error

@@ -42,11 +42,14 @@ class Feeds:
         return Feed(x, y, self._weights(width, columns), self.setting.put(key.astype(np.int64)))
 
     def part(self, ids: Ints, part: Part) -> Feed:
-        """All samples of the devices' part; a device without any borrows another's, with weight 0."""
+        """All samples of the devices' part; one without any shows its first train sample twice, with weight 0."""
         spans = [self.setting.span(int(k), part) for k in ids]
         width = np.array([len(span) for span in spans])
-        columns = max(1, int(width.max()))
-        places = np.stack([np.resize(span, columns) if len(span) else np.zeros(columns, np.int64) for span in spans])
+        columns = int(width.max()) or 2
+        first = self.setting.federation.bounds[ids, 0]
+        places = np.stack(
+            [np.resize(span if len(span) else one, columns) for span, one in zip(spans, first, strict=True)]
+        )
         return Feed(*self._gather(places), self._weights(width, columns), None)
 
     def _gather(self, places: Ints) -> tuple[Inputs, Tensor]:

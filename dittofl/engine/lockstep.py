@@ -123,7 +123,9 @@ def answer(objective: Objective, turn: Turn, points: Tensor, feed: Feed, w: Tens
         key = feed.key if train and objective.drops else weight.new_zeros(len(points))
         value = _value(objective, turn, w, penalised=a == 0)
         one: Callable[..., Any] = grad_and_value(value) if turn.grad else value
-        result = vmap(vmap(one, in_dims=(0, None, None, None, None)))(points, x, y, weight, key)
+        # y is mapped over the points too, though the same for all: torch's rules for the regression losses need it.
+        shared = y.unsqueeze(1).expand(-1, points.shape[1], *y.shape[1:])
+        result = vmap(vmap(one, in_dims=(0, None, 0, None, None)))(points, x, shared, weight, key)
         if turn.grad:
             f, g = f + result[1], result[0] if g is None else g + result[0]
         else:
@@ -142,8 +144,12 @@ def _value(objective: Objective, turn: Turn, w: Tensor, *, penalised: bool) -> C
 
     def value(row: Tensor, x: Inputs, y: Tensor, weight: Tensor, key: Tensor) -> Tensor:
         out = outputs(row, x, key)
-        losses = objective.losses(out, y) if turn.of is None else turn.of(out, y, outputs(w, x, key).detach())
-        total = (losses * weight).sum()
+        losses = (
+            objective.losses(out, y)
+            if turn.of is None
+            else objective.other(turn.of, out, y, outputs(w, x, key).detach())
+        )
+        total = torch.where(weight > 0, losses * weight, 0).sum()
         # A part without samples, whose weights are all 0, has loss 0.
         share = (weight.sum() > 0).to(total) if turn.on is On.VALIDATION else 1.0
         return total + share * objective.penalty(lambda: objective.layout.named(row)) if penalised else total

@@ -101,7 +101,7 @@ class LoopEngine:
             return self.objective.losses(self._forward(point, x, samples.key), y)
         with torch.no_grad():
             anchor = self._forward(down.w, x, samples.key)
-        return ask.of(self._forward(point, x, samples.key), y, anchor)
+        return self.objective.other(ask.of, self._forward(point, x, samples.key), y, anchor)
 
     def _penalised(self, value: Tensor, share: float) -> Tensor:
         penalty = self.objective.task.penalty

@@ -15,6 +15,8 @@ BLOCK = 2**28  # bytes that a store grows by
 class Rows(Protocol):
     """A store of rows; a device that never put one has the first row."""
 
+    first: Tensor
+
     def get(self, ids: Ids) -> Tensor:
         """The rows [m, P] of some devices, as a tensor of its own."""
 

@@ -11,12 +11,13 @@ from torch.func import vmap
 
 from dittofl.engine.columns import columned
 from dittofl.engine.feeds import Feeds
-from dittofl.engine.lockstep import mapped, script, walk
+from dittofl.engine.lockstep import Turn, answer, mapped, script, walk
 from dittofl.engine.rows import Ids, Rows
 from dittofl.engine.setting import PART_OF, Plan, Setting, Visit
 from dittofl.errors import require
 from dittofl.federation import Part
-from dittofl.types import Down, Sent, Solver
+from dittofl.seeds import Purpose
+from dittofl.types import Down, On, Sent, Solver
 
 BUDGET = 2**31  # bytes that one chunk of devices may hold
 
@@ -56,6 +57,17 @@ class VmapEngine:
         self.feeds = Feeds(setting, static=self.compiled)
         self.fitting = cache(self._fitting)  # asked once: what is free later would change shapes from round to round
 
+    def probe(self) -> None:
+        """One mapped gradient on two devices, uncompiled; it fails where module or loss cannot be mapped."""
+        ids = np.array([0, self.setting.federation.K - 1])
+        w = self.objective.w0
+        batch = self.setting.stream.take(Purpose.ROUND, ids, np.zeros(2, dtype=np.int64))
+        batch = batch._replace(places=batch.places[:, :1], width=np.ones_like(batch.width))
+        if not self.objective.mixes:
+            turn = Turn(0, On.NEXT, (0, b""), None, True, ())
+            answer(self.objective, turn, w.expand(2, 1, -1), self.feeds.minibatch(batch, np.arange(2)), w)
+        self.outputs(w.expand(2, -1), ids, "train")
+
     def visit(self, visit: Visit) -> Sent | None:
         if self.how.fuse or visit.lead is None:
             return self._visit(visit, Plan(self.setting, visit))
@@ -92,7 +104,7 @@ class VmapEngine:
             for turn in turns
         }
         rows = {name: visit.rows[name].get(ids) for name in visit.solvers}
-        n = self.setting.put(self.setting.stream.n[ids])
+        n = self._n(ids)
         active = {
             (turn.i, name): self.setting.put(turn.i < plan.lengths[name][chosen])
             for turn in turns for name in turn.names if (plan.lengths[name] <= turn.i).any()
@@ -127,9 +139,12 @@ class VmapEngine:
         elements = models * (8 * self.objective.layout.P + 3 * samples * self.objective.activations)
         return max(1, budget // (elements * self.objective.w0.element_size()))
 
+    def _n(self, ids: Ids) -> Tensor:
+        """Sample counts as float64, so that arithmetic with them is not rounded to single precision."""
+        return self.setting.put(self.setting.stream.n[ids].astype(np.float64))
+
     def models(self, solver: Solver, rows: Rows, ids: Ids, down: Down) -> Tensor:
-        n = self.setting.put(self.setting.stream.n[ids])
-        served: Tensor = mapped(lambda row, n: solver.model(row, down._replace(n=n)), rows.get(ids), n)
+        served: Tensor = mapped(lambda row, n: solver.model(row, down._replace(n=n)), rows.get(ids), self._n(ids))
         return served
 
     @torch.no_grad()
