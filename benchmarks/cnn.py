@@ -1,4 +1,4 @@
-"""The Fashion CNN on a CPU: what share of the machine's float32 matrix-product rate the loop engine reaches, in one run.
+"""The Fashion CNN on a CPU: what share of the machine's float32 matrix-product rate the loop reaches, in one run.
 
     python benchmarks/cnn.py [--threads 2] [--repeats 7]
 

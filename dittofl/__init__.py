@@ -5,7 +5,8 @@ from dittofl.attack import A1, A2, A3, Attack, Gaussian, Replace
 from dittofl.engine import Auto, Loop, Vmap
 from dittofl.errors import InputError
 from dittofl.evaluate import Evaluation
-from dittofl.federate import Federated, federate
+from dittofl.federate import federate
+from dittofl.federated import Federated
 from dittofl.federation import Federation, Split
 from dittofl.losses import hinge
 from dittofl.method import Method

@@ -80,6 +80,7 @@ class Watch(TorchFunctionMode):
 
     def __init__(self) -> None:
         self.drops = False
+        self.writes = False  # the module changes its inputs in place
         self.elements = 0
 
     def __torch_function__(
@@ -87,8 +88,13 @@ class Watch(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
         if func in DROPOUTS:
-            self.drops = True
+            self.drops |= _active(*args, **(kwargs or {}))
             return args[0]
         out = func(*args, **(kwargs or {}))
         self.elements += out.numel() if isinstance(out, Tensor) else 0
         return out
+
+
+def _active(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> bool:
+    """Whether a dropout call, by its arguments, drops anything."""
+    return training and p > 0

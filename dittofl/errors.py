@@ -1,5 +1,12 @@
 """The one exception a user's mistake raises: what we got, what was expected, what to do."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
 
 class InputError(ValueError):
     """A mistake in data, module or parameters, told in one sentence that names the culprit."""
@@ -12,3 +19,70 @@ def require(condition: object, sentence: str) -> None:
     """
     if not condition:
         raise InputError(sentence)
+
+
+def short(value: object) -> str:
+    """A value or an exception on one line, cut where it is long.
+
+    >>> short(ValueError("first line\\nsecond line")), short("text")
+    ('ValueError: first line', "'text'")
+    """
+    if isinstance(value, Exception):
+        return cut(f"{type(value).__name__}: {str(value).strip() or 'no message'}")
+    return cut(repr(value))
+
+
+def cut(text: str, most: int = 150) -> str:
+    """The first line of a text, cut where it is long."""
+    line = next(iter(text.strip().splitlines()), "")
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+@contextmanager
+def blamed(what: str, where: str = "") -> Iterator[None]:
+    """Whatever fails within is told as a mistake in `what`, which the user gave; its cause is kept."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{what} fails{where and ' on ' + where}: {short(error)}: correct it") from error
+
+
+def _truth(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def finite(value: Any) -> bool:
+    """Whether this is a finite number; True and False are none."""
+    return not _truth(value) and isinstance(value, Real) and abs(float(value)) < float("inf")
+
+
+def positive(owner: str, name: str, value: Any) -> None:
+    """0 < value < ∞."""
+    require(finite(value) and value > 0, f"{owner} needs {name} > 0, got {name}={short(value)}")
+
+
+def nonnegative(owner: str, name: str, value: Any) -> None:
+    """0 ≤ value < ∞."""
+    require(finite(value) and value >= 0, f"{owner} needs 0 ≤ {name} < ∞, got {name}={short(value)}")
+
+
+def fraction(owner: str, name: str, value: Any) -> None:
+    """0 ≤ value < 1."""
+    require(finite(value) and 0 <= value < 1, f"{owner} needs 0 ≤ {name} < 1, got {name}={short(value)}")
+
+
+def is_whole(value: Any, least: int) -> bool:
+    """Whether this is a whole number of at least `least`; True and False are none."""
+    return not _truth(value) and isinstance(value, Integral) and int(value) >= least
+
+
+def whole(owner: str, name: str, value: Any, least: int) -> None:
+    """value ∈ {least, least + 1, …}."""
+    require(is_whole(value, least), f"{owner} needs {name} ≥ {least}, a whole number, got {name}={short(value)}")
+
+
+def an_instance(value: object, kind: Any) -> bool:
+    """Whether this is a thing of a kind, and not a class of that kind."""
+    return isinstance(value, kind) and not isinstance(value, type)

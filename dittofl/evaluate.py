@@ -9,13 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dittofl.errors import require
+from dittofl.errors import blamed, cut, require
 from dittofl.federation import Part
 from dittofl.method import GLOBAL
 from dittofl.metrics import Summary, summarise
 
 if TYPE_CHECKING:
-    from dittofl.federate import Federated
+    from dittofl.federated import Federated
 
 Numbers = NDArray[np.float64]
 Scores = dict[str, Numbers]  # metric → [K], NaN where a device has no samples in the part
@@ -42,9 +42,15 @@ class Evaluation:
     ) -> Summary:
         """A metric of a model over `benign` devices, or over `all`."""
         there = ", ".join(f"{m!r} on {p!r}" for m, p in self.values)
-        require((model, part) in self.values, f"{model!r} on {part!r} was not evaluated: there are {there}")
+        require(
+            isinstance(model, str) and (model, part) in self.values,
+            f"{model!r} on {part!r} was not evaluated: there are {cut(there)}",
+        )
         scores = self.values[model, part]
-        require(metric in scores, f"no metric is called {metric!r}: there are {', '.join(scores)}")
+        require(
+            isinstance(metric, str) and metric in scores,
+            f"no metric is called {metric!r}: there are {', '.join(scores)}",
+        )
         require(whom in ("benign", "all"), f"whom must be 'benign' or 'all', got {whom!r}")
         which = ~self.malicious if whom == "benign" else np.ones_like(self.malicious)
         return summarise(scores[metric], self.sizes[part], which, lower_is_better=metric in self.lower)
@@ -153,7 +159,8 @@ def _of_user(name: str, of: Any, out: Tensor, y: Tensor, sizes: Ids) -> Numbers:
     numbers = np.full(len(sizes), np.nan)
     for k, (a, b) in enumerate(zip(np.cumsum(sizes) - sizes, np.cumsum(sizes), strict=True)):
         if b > a:
-            value = torch.as_tensor(of(out[a:b], y[a:b])).double()
+            with blamed(f"metric {name!r}"):
+                value = torch.as_tensor(of(out[a:b], y[a:b])).double()
             require(
                 value.dim() == 0 or value.shape == (b - a,),
                 f"metric {name!r} must give one number, or one per sample [{b - a}], got shape {tuple(value.shape)}",

@@ -6,17 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dittofl.errors import require
+from dittofl.errors import require, short
 from dittofl.target import Binary, Classes, Real, Signs, Target
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-
-REAL = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.PoissonNLLLoss, nn.GaussianNLLLoss)
-REAL_FUNCTIONS = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.poisson_nll_loss)
 
 
 def hinge(out: Tensor, y: Tensor) -> Tensor:
@@ -28,11 +24,20 @@ def hinge(out: Tensor, y: Tensor) -> Tensor:
     return F.relu(1 - y * out)
 
 
+SETTLED: dict[tuple[Any, ...], Target] = {
+    (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.PoissonNLLLoss, nn.GaussianNLLLoss): Real(),
+    (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.poisson_nll_loss): Real(),
+    (nn.BCELoss, F.binary_cross_entropy): Binary(threshold=0.5),
+    (nn.BCEWithLogitsLoss, F.binary_cross_entropy_with_logits, nn.MultiLabelSoftMarginLoss): Binary(),
+    (hinge, nn.SoftMarginLoss, F.soft_margin_loss): Signs(),
+}
+
+
 def per_sample(loss: Loss) -> Loss:
     """The loss of every sample, [B], from a loss that would average them."""
     require(
         callable(loss) and not isinstance(loss, type),
-        f"loss must be a torch loss such as nn.CrossEntropyLoss() or a function (outputs, y) → losses, got {loss!r}",
+        f"loss must be a torch loss, such as nn.CrossEntropyLoss(), or a function of outputs and y, got {short(loss)}",
     )
     if isinstance(loss, nn.Module):
         loss = copy.deepcopy(loss)
@@ -51,16 +56,16 @@ def aligned(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def infer(loss: Loss, out: Tensor, y: Tensor) -> Target:
-    """What y means, from the loss where that settles it, else from the labels themselves."""
+    """What y means, from the loss where that settles it, else from all the labels."""
     loss = getattr(loss, "func", loss)  # what `per_sample` wrapped
-    if isinstance(loss, REAL) or loss in REAL_FUNCTIONS:
-        return Real()
-    if isinstance(loss, nn.BCELoss) or loss is F.binary_cross_entropy:
-        return Binary(threshold=0.5)
-    if isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss | nn.MultiMarginLoss) or (
-        not y.is_floating_point() and out.dim() == y.dim() + 1 and out.shape[1] > 1
-    ):
-        return Classes(out.shape[1] if out.dim() > 1 else 1)
+    for kinds, target in SETTLED.items():
+        if any(loss is kind or (isinstance(kind, type) and isinstance(loss, kind)) for kind in kinds):
+            return target
+    if not y.is_floating_point() and out.dim() == y.dim() + 1 and out.shape[1] > 1:
+        return Classes(out.shape[1])
+    if isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss | nn.MultiMarginLoss):
+        # Class probabilities as y are neither right nor wrong.
+        return Real() if y.shape == out.shape else Classes(out.shape[1] if out.dim() > 1 else 1)
     for target in (Signs(), Binary()):
         if bool(target.legal(y).all()):
             return target
@@ -75,13 +80,10 @@ def _parameters(function: Loss) -> frozenset[str]:
 
 
 def checked(losses: Tensor, count: int) -> Tensor:
-    """The losses as [B], refused where they cannot be one number a sample."""
+    """The losses of an objective that a solver asks for, refused where they are not [B]."""
     require(
-        isinstance(losses, torch.Tensor) and losses.shape == (count,),
-        f"the loss must give one value per sample, [{count}], got {_shape(losses)}: drop the mean over the batch",
+        isinstance(losses, Tensor) and losses.shape == (count,),
+        f"an objective must give one value per sample, [{count}], got "
+        + (f"shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else short(losses)),
     )
     return losses
-
-
-def _shape(losses: object) -> str:
-    return f"shape {tuple(losses.shape)}" if isinstance(losses, torch.Tensor) else repr(losses)

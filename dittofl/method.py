@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dittofl.aggregate import Stateless, mean
-from dittofl.errors import require
+from dittofl.errors import an_instance, is_whole, require, short
 from dittofl.server import Add
 from dittofl.solver.choose import Choose
 from dittofl.types import Aggregator, GlobalSolver, Report, Server, Solver, Vector
@@ -33,37 +34,42 @@ class Method:
 
     def __post_init__(self) -> None:
         require(
-            isinstance(self.local, GlobalSolver) and not isinstance(self.local, type),
-            f"local= must be a solver that sends, such as SGD(lr=.1), got {self.local!r}: others go into personal=",
+            an_instance(self.local, GlobalSolver),
+            f"local= must be a solver that sends, such as SGD(lr=.1), got {short(self.local)}: not for personal=",
         )
+        for field_name, given in (("personal", self.personal), ("choose", self.choose)):
+            require(isinstance(given, Mapping), f"{field_name} must be a dict by name, got {short(given)}")
         for name, solver in self.personal.items():
             require(
-                isinstance(solver, Solver) and not isinstance(solver, type),
-                f"personal[{name!r}] must be a solver such as Ditto, got {solver!r}",
+                an_instance(solver, Solver), f"personal[{name!r}] must be a solver such as Ditto, got {short(solver)}"
             )
-            require(
-                isinstance(name, str) and name and name != GLOBAL,
-                f"a personal model cannot be called {name!r}: rename it",
-            )
+            require(isinstance(name, str) and name and name != GLOBAL, f"a model cannot be called {name!r}: rename it")
         for name, choice in self.choose.items():
-            require(isinstance(choice, Choose), f"choose[{name!r}] must be a Choose(among=…, few=…), got {choice!r}")
-            require(
-                name not in (GLOBAL, *self.personal), f"choose[{name!r}] takes the name of another model: rename it"
-            )
-            unknown = [row for row in choice.among if row not in self.personal]
-            require(
-                not unknown,
-                f"choose[{name!r}] is among {unknown}, which personal= does not train: it has {sorted(self.personal)}",
-            )
+            self._check_choice(name, choice)
         require(
-            self.batch is None
-            or (isinstance(self.batch, int) and not isinstance(self.batch, bool) and self.batch >= 1),
-            f"batch must be a whole number ≥ 1, or None for all samples, got batch={self.batch!r}",
+            self.batch is None or is_whole(self.batch, 1),
+            f"batch must be a whole number ≥ 1, or None for all samples, got batch={short(self.batch)}",
         )
+        self._check_server_side()
+
+    def _check_choice(self, name: Any, choice: Any) -> None:
+        require(an_instance(choice, Choose), f"choose[{name!r}] must be a Choose(among=…, few=…), got {short(choice)}")
         require(
-            callable(self.aggregate),
-            f"aggregate must be an aggregator or a function of a report, got {self.aggregate!r}",
+            isinstance(name, str) and name and name not in (GLOBAL, *self.personal),
+            f"choose[{name!r}] is no name, or that of another model: rename it",
         )
-        if not isinstance(self.aggregate, Aggregator):
-            object.__setattr__(self, "aggregate", Stateless(self.aggregate))
-        require(isinstance(self.server, Server), f"server must be a server such as Add(), got {self.server!r}")
+        unknown = [row for row in choice.among if row not in self.personal]
+        require(
+            not unknown,
+            f"choose[{name!r}] is among {unknown}, which personal= does not train: got {short(sorted(self.personal))}",
+        )
+
+    def _check_server_side(self) -> None:
+        rule = self.aggregate
+        require(
+            callable(rule) and not isinstance(rule, type),
+            f"aggregate must be an aggregator or a function of a report, got {short(rule)}",
+        )
+        if not isinstance(rule, Aggregator):
+            object.__setattr__(self, "aggregate", Stateless(rule))
+        require(an_instance(self.server, Server), f"server must be a server such as Add(), got {short(self.server)}")

@@ -1,18 +1,26 @@
 """Which modules can be trained as flat rows; every other is refused with advice, before training starts."""
 
 import copy
+import random
 from collections.abc import Iterator
 from operator import itemgetter
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
-from torch.nn.parameter import UninitializedParameter
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from dittofl.dropout import Watch
-from dittofl.errors import InputError, require
+from dittofl.errors import InputError, require, short
 from dittofl.inputs import Inputs, each, parts
+
+UNSEEDED = (
+    "the module's forward pass draws random numbers that cannot be seeded for each device: use nn.Dropout, or augment "
+    "by the task's transform"
+)
 
 
 def call(module: nn.Module, x: Inputs, named: dict[str, Tensor] | None = None) -> Tensor:
@@ -25,31 +33,30 @@ def call(module: nn.Module, x: Inputs, named: dict[str, Tensor] | None = None) -
     return out
 
 
-def admit(module: nn.Module, x: Inputs, seed: int) -> tuple[nn.Module, Watch, Tensor]:
+def admit(module: Any, x: Inputs, seed: int) -> tuple[nn.Module, Watch, Tensor]:
     """A copy of the module that can be trained as rows, what was seen of it on samples x, and its outputs there."""
-    require(isinstance(module, nn.Module), f"the model must be a torch.nn.Module, got {type(module).__name__}")
+    got = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
+    require(isinstance(module, nn.Module), f"the model must be an nn.Module, an instance, got {got}")
     require(
         not isinstance(module, torch.jit.ScriptModule | nn.DataParallel) and not hasattr(module, "_orig_mod"),
         f"{type(module).__name__} wraps the model: give the plain nn.Module, the engine maps and compiles it itself",
     )
+    _refuse_layers(module)
     try:
         module = copy.deepcopy(module)
     except Exception as error:
-        raise InputError(
-            f"the module cannot be copied ({_first_line(error)}): give one that copy.deepcopy can"
-        ) from error
-    _refuse_layers(module)
-    watch, out = _watched(module, x, seed)
+        raise InputError(f"the module cannot be copied ({short(error)}): give one that copy.deepcopy can") from error
     _refuse_parameters(module)
-    require(
-        isinstance(out, Tensor),
-        f"the module must return one tensor, got {type(out).__name__}: wrap it in one that does",
-    )
+    watch, out = _watched(module, x, seed)
+    _refuse_layers(module)  # lazy ones have become what they are
+    _refuse_parameters(module)
+    require(isinstance(out, Tensor), f"the module must return one tensor, got {type(out).__name__}: wrap it to do so")
     count = len(parts(x)[0])
     require(
         out.dim() > 0 and len(out) == count,
         f"the module must return one output per sample, [{count}, …], got shape {tuple(out.shape)}",
     )
+    require(out.is_floating_point(), f"the module must return real numbers, got {out.dtype}")
     require(
         bool(out.isfinite().all()),
         "the module's outputs on the first samples are not finite: check its weights and the data's scale",
@@ -58,37 +65,47 @@ def admit(module: nn.Module, x: Inputs, seed: int) -> tuple[nn.Module, Watch, Te
 
 
 def _watched(module: nn.Module, x: Inputs, seed: int) -> tuple[Watch, Tensor]:
-    """One forward pass in training mode. It also gives lazy modules their parameters, by a seed of ours."""
-    before = {name: buffer.clone() for name, buffer in module.named_buffers() if not _lazy(buffer)}
-    watch = Watch()
+    """Forward passes in training mode. The first gives lazy modules their parameters, by a seed of ours."""
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(seed % 2**63)
+        if any(_lazy(parameter) for parameter in module.parameters()):
+            _tried(module, x)
+        # The version counts writes, even of the same values.
+        before = {name: (buffer, buffer._version) for name, buffer in module.named_buffers()}
+        state = _global_state()
+        fed = each(x, torch.clone)
+        with Watch() as watch:
+            out = _tried(module.train(), fed)
+        watch.writes = any(not torch.equal(a, b) for a, b in zip(parts(x), parts(fed), strict=True))
+        for name, buffer in module.named_buffers():
+            require(
+                before[name][0] is buffer and before[name][1] == buffer._version,
+                f"the module's forward pass changes its buffer {name!r}, which no device could own: make it stateless",
+            )
+        with Watch() as switched_off:
+            _tried(module.eval(), each(x, torch.clone))
+        require(_global_state() == state and not switched_off.drops, UNSEEDED)
+    return watch, out.detach() if isinstance(out, Tensor) else out
+
+
+def _tried(module: nn.Module, x: Inputs) -> Tensor:
     try:
-        with torch.random.fork_rng(), torch.no_grad():
-            torch.manual_seed(seed % 2**63)
-            if any(_lazy(parameter) for parameter in module.parameters()):
-                call(module, x)
-            state = torch.get_rng_state()
-            with watch:
-                out = call(module.train(), x)
-                out = out.detach() if isinstance(out, Tensor) else out
-            drawn = not torch.equal(state, torch.get_rng_state())
+        return call(module, x)
     except Exception as error:
         shapes = ", ".join(f"{tuple(part.shape)} {part.dtype}" for part in parts(x))
-        raise InputError(f"the module fails on samples of shape {shapes}: {_first_line(error)}") from error
-    require(
-        not drawn,
-        "the module's forward pass draws random numbers that cannot be seeded for each device: set the dropout inside "
-        "recurrent and attention layers to 0, use nn.Dropout, or augment by the task's transform",
-    )
-    for name, buffer in module.named_buffers():
-        require(
-            name not in before or torch.equal(before[name], buffer),
-            f"the module's forward pass changes its buffer {name!r}, which no device could own: make it stateless",
-        )
-    return watch, out
+        tokens = any(not part.is_floating_point() for part in parts(x))
+        advice = "integers are tokens, give features as floats" if tokens else "give what its forward takes"
+        raise InputError(f"the module fails on samples of shape {shapes}: {short(error)}: {advice}") from error
+
+
+def _global_state() -> tuple[object, ...]:
+    """Where the generators stand that no device owns."""
+    numpy: Any = np.random.get_state()
+    return torch.get_rng_state().numpy().tobytes(), numpy[1].tobytes(), numpy[2], random.getstate()
 
 
 def _lazy(tensor: object) -> bool:
-    return isinstance(tensor, UninitializedParameter | nn.parameter.UninitializedBuffer)
+    return isinstance(tensor, UninitializedParameter | UninitializedBuffer)
 
 
 def _refuse_layers(module: nn.Module) -> None:
@@ -97,6 +114,10 @@ def _refuse_layers(module: nn.Module) -> None:
         require(
             not (isinstance(layer, _NormBase) and layer.track_running_stats),
             f"{where} keeps running statistics, which mix devices: use nn.GroupNorm, or track_running_stats=False",
+        )
+        require(
+            not (isinstance(layer, nn.RNNBase | nn.MultiheadAttention) and layer.dropout > 0),
+            f"{where} draws dropout masks where they cannot be seeded: set its dropout=0 and put nn.Dropout behind it",
         )
         require(
             not getattr(layer, "sparse", False),
@@ -110,8 +131,11 @@ def trained(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def _refuse_parameters(module: nn.Module) -> None:
-    rows = dict(trained(module))
-    require(rows, "the module has no parameter to train: set requires_grad=True on at least one")
+    rows = {name: parameter for name, parameter in trained(module) if not _lazy(parameter)}
+    if not rows:
+        lazy = any(map(_lazy, module.parameters()))
+        require(lazy, "the module has no parameter to train: set requires_grad=True on at least one")
+        return
     first, dtype = next((name, parameter.dtype) for name, parameter in rows.items())
     for name, parameter in rows.items():
         require(
@@ -121,6 +145,7 @@ def _refuse_parameters(module: nn.Module) -> None:
         require(
             parameter.dtype == dtype, f"parameter {name!r} is {parameter.dtype} but {first!r} is {dtype}: use one dtype"
         )
+        require(not parameter.is_meta, f"parameter {name!r} is on the meta device: give the module its weights")
         require(bool(parameter.isfinite().all()), f"parameter {name!r} holds NaN or Inf: give finite initial weights")
 
 
@@ -134,8 +159,9 @@ def mixes(module: nn.Module, x: Inputs) -> bool:
             name: parameter + 0.1 * torch.randn(parameter.shape, generator=draws, dtype=parameter.dtype)
             for name, parameter in trained(module)
         }
-        together = call(module.eval(), x, named)
-        alone = torch.cat([call(module, each(x, itemgetter(slice(b, b + 1))), named) for b in range(len(together))])
+        together = call(module.eval(), each(x, torch.clone), named)
+        one = [each(x, itemgetter(slice(b, b + 1))) for b in range(len(together))]
+        alone = torch.cat([call(module, each(sample, torch.clone), named) for sample in one])
     return not torch.allclose(together, alone, rtol=1e-3, atol=1e-3 * float(together.abs().max()))
 
 
@@ -143,11 +169,7 @@ def fails_alone(module: nn.Module, x: Inputs) -> bool:
     """Whether the module refuses a batch of one, as batch statistics do where a channel has one value."""
     try:
         with torch.no_grad():
-            call(module.eval(), each(x, itemgetter(slice(0, 1))))
+            call(module.eval(), each(x, lambda part: part[:1].clone()))
     except Exception:
         return True
     return False
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}"

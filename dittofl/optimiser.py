@@ -8,17 +8,18 @@ states live for one visit: Algorithm 1 keeps nothing but v_k on the device.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from dittofl.errors import require
+from dittofl.errors import blamed, finite, fraction, nonnegative, positive, require, short
 from dittofl.types import Counter, State, Vector
 
 Rate = float | Callable[[Counter], Any]  # η, or η(t) of the round
 
 
+@runtime_checkable
 class Transform(Protocol):
     """One link of the chain."""
 
@@ -71,9 +72,14 @@ def rate(lr: Rate, t: Counter) -> Any:
 
 def check_rate(name: str, lr: Rate) -> None:
     """Refuses a step size that is no positive number and no schedule."""
+    value: Any = lr
+    if callable(lr) and not isinstance(lr, type):
+        with blamed(f"{name}'s schedule lr="):
+            value = lr(0)
     require(
-        callable(lr) or (isinstance(lr, int | float) and 0 < lr < float("inf")),
-        f"{name} needs lr > 0 or a schedule of the round, got lr={lr!r}",
+        finite(value) and value > 0,
+        f"{name} needs lr > 0, or a schedule that gives such numbers, got lr={short(lr)}"
+        + (f", whose value at round 0 is {short(value)}" if value is not lr else ""),
     )
 
 
@@ -91,7 +97,7 @@ class Momentum:
     nesterov: bool = False
 
     def __post_init__(self) -> None:
-        require(0 <= self.beta < 1, f"Momentum needs 0 ≤ beta < 1, got beta={self.beta}")
+        fraction("Momentum", "beta", self.beta)
 
     def init(self, v: Vector) -> Tensor:
         return torch.zeros_like(v)
@@ -116,9 +122,9 @@ class Adam:
     eps: float = 1e-8
 
     def __post_init__(self) -> None:
-        for name, beta in (("beta1", self.beta1), ("beta2", self.beta2)):
-            require(0 <= beta < 1, f"Adam needs 0 ≤ {name} < 1, got {name}={beta}")
-        require(self.eps > 0, f"Adam needs eps > 0, got eps={self.eps}")
+        fraction("Adam", "beta1", self.beta1)
+        fraction("Adam", "beta2", self.beta2)
+        positive("Adam", "eps", self.eps)
 
     def init(self, v: Vector) -> tuple[Tensor, Tensor, Tensor]:
         # The count is float64: in float32 1 − β₂ᵗ loses four digits.
@@ -138,7 +144,7 @@ class Decay:
     rate: float
 
     def __post_init__(self) -> None:
-        require(0 <= self.rate < float("inf"), f"Decay needs rate ≥ 0, got rate={self.rate}")
+        nonnegative("Decay", "rate", self.rate)
 
     def init(self, v: Vector) -> tuple[()]:
         return ()
@@ -154,7 +160,7 @@ class ClipNorm:
     norm: float
 
     def __post_init__(self) -> None:
-        require(self.norm > 0, f"ClipNorm needs norm > 0, got norm={self.norm}")
+        positive("ClipNorm", "norm", self.norm)
 
     def init(self, v: Vector) -> tuple[()]:
         return ()

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from dittofl.batches import Stream
 from dittofl.engine import Loop, Setting, Visit
 from dittofl.engine.rows import MemoryRows
-from dittofl.errors import require
+from dittofl.errors import an_instance, is_whole, require, short
 from dittofl.federation import Federation
 from dittofl.task import Task
 from dittofl.types import Down, Solver
@@ -29,7 +29,11 @@ def personalise(
     >>> round(v.weight.item(), 4)  # argmin (v − 1)² + ½ v²
     0.6667
     """
-    require(isinstance(visits, int) and visits >= 1, f"visits must be a whole number ≥ 1, got visits={visits!r}")
+    require(is_whole(visits, 1), f"visits must be a whole number ≥ 1, got visits={short(visits)}")
+    require(batch is None or is_whole(batch, 1), f"batch must be a whole number ≥ 1, or None, got batch={short(batch)}")
+    require(is_whole(seed, -(2**63)), f"seed must be a whole number, got seed={short(seed)}")
+    require(isinstance(task, Task), f"task must be a Task, got {short(task)}: make one by Task(module, loss)")
+    require(an_instance(solver, Solver), f"solver must be one that keeps a model, such as Ditto, got {short(solver)}")
     federation = Federation.from_parts(train={"newcomer": data}, test={})
     objective = task.bind(federation, seed)
     require(
@@ -44,8 +48,10 @@ def personalise(
         stream=Stream(federation, seed, batch),
     )
     engine, ids = Loop().bind(setting), np.zeros(1, dtype=np.int64)
+    require(bool(w.isfinite().all()), "w holds NaN or Inf: give the row of a run that has not diverged")
     w = w.detach().to(objective.w0)
     rows = {"v": MemoryRows(1, solver.init(w))}
+    require(rows["v"].first.numel(), f"{short(solver)} keeps no model for the newcomer: give one such as Ditto")
     for t in range(visits):
         down = Down(w, None, t, 0, objective.layout)
         engine.visit(Visit(ids, np.array([t]), {"v": solver}, rows, None, down))

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dittofl.errors import blamed, require, short
 from dittofl.seeds import Keys, Purpose, keys, uniforms
 
 Ids = NDArray[np.int64]
@@ -29,7 +30,7 @@ def _smallest(values: NDArray[np.float64] | Keys, m: int) -> Ids:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Every set of m devices is equally likely.
+    """P(cohort) = 1 / (K choose m): every set of m devices is equally likely.
 
     >>> sorted(Uniform()(0, 3, np.ones(3), seed=1).tolist())
     [0, 1, 2]
@@ -51,3 +52,15 @@ class BySize:
 
     def __call__(self, t: int, m: int, sizes: Ids, seed: int) -> Ids:
         return _smallest(-np.log(uniforms(_drawn(t, len(sizes), seed))) / sizes, m)
+
+
+def draw(rule: Sampling, t: int, m: int, sizes: Ids, seed: int) -> Ids:
+    """A round's cohort, refused where it is not m distinct devices."""
+    with blamed("sampling"):
+        drawn = np.asarray(rule(t, m, sizes, seed))
+    proper = drawn.shape == (m,) and drawn.dtype.kind in "iu" and len(np.unique(drawn)) == m
+    require(
+        proper and drawn.min() >= 0 and drawn.max() < len(sizes),
+        f"sampling must give {m} distinct numbers from 0 to {len(sizes) - 1}, got {short(drawn.tolist())}",
+    )
+    return drawn.astype(np.int64)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dittofl.errors import require
+from dittofl.errors import nonnegative, positive, require, whole
 from dittofl.types import Counter
 
 
@@ -23,10 +23,9 @@ class Geometric:
     every: int = 1
 
     def __post_init__(self) -> None:
-        require(
-            self.lr > 0 and self.factor > 0 and self.every >= 1,
-            f"Geometric needs lr > 0, factor > 0 and every ≥ 1, got {self}",
-        )
+        positive("Geometric", "lr", self.lr)
+        positive("Geometric", "factor", self.factor)
+        whole("Geometric", "every", self.every, 1)
 
     def __call__(self, t: Counter) -> Any:
         return self.lr * self.factor ** (t // self.every)
@@ -44,7 +43,8 @@ class Inverse:
     tau: float
 
     def __post_init__(self) -> None:
-        require(self.lr > 0 and self.tau > 0, f"Inverse needs lr > 0 and tau > 0, got {self}")
+        positive("Inverse", "lr", self.lr)
+        positive("Inverse", "tau", self.tau)
 
     def __call__(self, t: Counter) -> Any:
         return self.lr / (1 + t / self.tau)
@@ -63,10 +63,10 @@ class Cosine:
     rounds: int
 
     def __post_init__(self) -> None:
-        require(
-            self.lr > 0 and 0 <= self.end <= self.lr and self.rounds >= 1,
-            f"Cosine needs lr > 0, 0 ≤ end ≤ lr and rounds ≥ 1, got {self}",
-        )
+        positive("Cosine", "lr", self.lr)
+        nonnegative("Cosine", "end", self.end)
+        require(self.end <= self.lr, f"Cosine needs end ≤ lr, got end={self.end} and lr={self.lr}")
+        whole("Cosine", "rounds", self.rounds, 1)
 
     def __call__(self, t: Counter) -> Any:
         turn = (

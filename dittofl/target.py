@@ -93,4 +93,6 @@ class Real:
         return None
 
     def poison(self, y: Tensor, drawn: Keys) -> Tensor:
-        raise InputError("label poisoning flips or redraws class labels, but y is real-valued: give the attack labels=")
+        raise InputError(
+            "label poisoning needs classes, but y is real-valued: give the attack relabel= or poisoned=False"
+        )

@@ -9,19 +9,21 @@ import torch
 from torch import Tensor, nn
 
 from dittofl import losses as per_sample_losses
-from dittofl.errors import InputError, require
+from dittofl.errors import InputError, an_instance, blamed, require, short
 from dittofl.federation import PARTS, Federation
 from dittofl.inputs import Inputs, each
 from dittofl.layout import Layout
 from dittofl.losses import Loss
 from dittofl.module import admit, call, fails_alone, mixes, trained
-from dittofl.target import Target, by_sample
+from dittofl.target import Classes, Target, by_sample
+from dittofl.trial import extremes, try_gradient, try_loss, try_penalty, try_transform
 from dittofl.types import Criterion
 
 Penalty = Callable[[dict[str, Tensor]], Tensor]  # named parameters → a number added to F_k
 Transform = Callable[[Inputs, torch.Generator], Inputs]  # augments a minibatch by draws of its generator
 
 
+FIRST = 4  # samples that module and functions are tried on
 HELD = 2**26  # elements of activations that a forward pass over a whole part may hold
 
 
@@ -50,11 +52,22 @@ class Task:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", per_sample_losses.per_sample(self.loss))
+        require(
+            self.target is None or an_instance(self.target, Target),
+            f"target must be a meaning of y such as Binary(), or None, got {short(self.target)}",
+        )
+        for name in ("penalty", "transform"):
+            given = getattr(self, name)
+            require(given is None or callable(given), f"{name} must be a function, or None, got {short(given)}")
+        require(isinstance(self.metrics, Mapping), f"metrics must be a dict by name, got {short(self.metrics)}")
         for name, metric in self.metrics.items():
-            require(name not in ("accuracy", "loss"), f"a metric of your own cannot be called {name!r}: rename it")
             require(
-                isinstance(metric, Metric) or callable(metric),
-                f"metric {name!r} must be a function (outputs, y) → number, got {metric!r}",
+                isinstance(name, str) and name not in ("accuracy", "loss"),
+                f"a metric of your own cannot be called {name!r}: rename it",
+            )
+            function = metric.of if isinstance(metric, Metric) else metric
+            require(
+                callable(function), f"metric {name!r} must be a function (outputs, y) → number, got {short(function)}"
             )
 
     def metric(self, name: str) -> Metric:
@@ -64,14 +77,13 @@ class Task:
 
     def bind(self, federation: Federation, seed: int = 0) -> "Objective":
         """F_k on rows, after every check that data and module allow before training."""
-        x, y = _first_samples(federation)
-        dtype = next(
-            (p.dtype for p in getattr(self.module, "parameters", list)() if p.is_floating_point()), torch.float32
-        )
-        x = each(x, lambda part: prepared(part, dtype))
+        parameters = self.module.parameters() if an_instance(self.module, nn.Module) else ()
+        dtype = next((p.dtype for p in parameters if p.is_floating_point()), torch.float32)
+        x, y = each(federation.x, lambda part: prepared(part[:FIRST].clone(), dtype)), federation.y[:FIRST]
         module, watch, out = admit(self.module, x, seed)
-        target = self.target or per_sample_losses.infer(self.loss, out, y)
-        _check_labels(federation, target)
+        target = self.target or per_sample_losses.infer(self.loss, out, federation.y)
+        _check_labels(federation, target, self.loss, out)
+        try_loss(self.loss, out, y)
         rows = dict(trained(module))
         objective = Objective(
             task=self,
@@ -80,14 +92,13 @@ class Task:
             w0=torch.cat([parameter.detach().reshape(-1) for parameter in rows.values()]),
             target=target,
             drops=watch.drops,
+            writes=watch.writes,
             mixes=mixes(module, x),
             activations=-(-watch.elements // len(out)),
             width=out[0].numel(),
             accurate=target.right(*per_sample_losses.aligned(out, y)) is not None,
         )
-        objective.try_loss(out, y)
-        if objective.mixes and fails_alone(module, x):
-            _check_batches_of_one(federation)
+        objective.rehearse(federation, x, y)
         return objective
 
 
@@ -101,6 +112,7 @@ class Objective:
     w0: Tensor
     target: Target
     drops: bool  # the module draws dropout masks
+    writes: bool  # the module changes its inputs in place
     mixes: bool  # an output depends on its whole batch
     activations: int  # elements held per sample of a forward pass
     width: int  # elements of one output
@@ -137,7 +149,11 @@ class Objective:
 
     def forward(self, row: Tensor, x: Inputs) -> Tensor:
         """The module's outputs with a row as its parameters, as a pure function that can be mapped."""
-        return call(self.module, x, self.layout.named(row))
+        return call(self.module, self.fed(x), self.layout.named(row))
+
+    def fed(self, x: Inputs) -> Inputs:
+        """What the module may be given: copies, where it would change them."""
+        return each(x, torch.clone) if self.writes else x
 
     def module_of(self, row: Tensor) -> nn.Module:
         """A module of the user's own class that holds this row."""
@@ -147,26 +163,25 @@ class Objective:
                 parameter.copy_(value)
         return module
 
-    def try_loss(self, out: Tensor, y: Tensor) -> None:
-        """Refuses a loss that fails on the first samples or does not give one number for each."""
-        try:
-            value = self.task.loss(*per_sample_losses.aligned(out, y))
-        except Exception as error:
-            raise InputError(
-                f"the loss fails on outputs {tuple(out.shape)} {out.dtype} and y {tuple(y.shape)} {y.dtype}: "
-                f"{(str(error) or type(error).__name__).strip().splitlines()[0]}"
-            ) from error
-        per_sample_losses.checked(by_sample(value) if isinstance(value, Tensor) else value, len(out))
+    def rehearse(self, federation: Federation, x: Inputs, y: Tensor) -> None:
+        """Refuses what would fail in training: functions of the user's, tokens out of range, batches of one."""
+        row = self.w0.clone().requires_grad_()
+        try_gradient(self.losses(self.forward(row, x), y).mean())
+        if self.task.penalty is not None:
+            try_penalty(self.task.penalty, self.layout.named(row))
+        if self.task.transform is not None:
+            try_transform(self.task.transform, x)
+        if self.mixes and fails_alone(self.module, x):
+            _check_batches_of_one(federation)
+            return
+        for place, sample in extremes(federation.x):
+            with blamed(f"the module on a sample of device {_owner(federation, place)!r}"), torch.no_grad():
+                self.forward(self.w0, each(sample, lambda part: prepared(part, self.w0.dtype)))
 
 
 def prepared(x: Tensor, dtype: torch.dtype) -> Tensor:
     """Floats and images (uint8) in the module's dtype; integers, which are tokens, as they are."""
     return x.to(dtype) if x.is_floating_point() or x.dtype == torch.uint8 else x
-
-
-def _first_samples(federation: Federation, count: int = 4) -> tuple[Inputs, Tensor]:
-    """A few samples, of several devices where the first has not as many."""
-    return each(federation.x, lambda part: part[:count]), federation.y[:count]
 
 
 def _check_batches_of_one(federation: Federation) -> None:
@@ -179,12 +194,22 @@ def _check_batches_of_one(federation: Federation) -> None:
             )
 
 
-def _check_labels(federation: Federation, target: Target) -> None:
+def _check_labels(federation: Federation, target: Target, loss: Loss, out: Tensor) -> None:
     legal = target.legal(federation.y)
+    meaning = f"{(type(target).__doc__ or '').split(';')[0]} ({target})"
     if not bool(legal.all()):
         bad = int(torch.nonzero(~legal)[0])
-        k = int(np.searchsorted(federation.bounds[:, 0], bad, side="right")) - 1
+        name = getattr(getattr(loss, "func", loss), "__name__", type(loss).__name__)
         raise InputError(
-            f"device {federation.ids[k]!r} has a sample labelled {federation.y[bad].tolist()}, but {target} was "
-            "expected from the module's outputs and the loss: correct the label, or give the task its target="
+            f"device {_owner(federation, bad)!r} has a sample labelled {federation.y[bad].tolist()}, but {meaning} was "
+            f"expected of the outputs and the loss {name}: correct the label, or give the task its target="
         )
+    require(
+        not isinstance(target, Classes) or (out.dim() > 1 and target.C <= out.shape[1] > 1),
+        f"{target} needs as many outputs, got outputs of shape {tuple(out.shape)}: widen the module's last layer",
+    )
+
+
+def _owner(federation: Federation, place: int) -> str:
+    """The device that holds a sample."""
+    return federation.ids[int(np.searchsorted(federation.bounds[:, 0], place, side="right")) - 1]

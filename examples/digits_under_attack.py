@@ -2,8 +2,8 @@
 
     python examples/digits_under_attack.py [--rounds 200] [--seeds 3]
 
-scikit-learn's 1,797 real digits on 25 devices, two to three classes each. FedAvg trains w; beside it, in the same run and
-at no cost to w, run local training, Ditto with the paper's three λ, and each device's own choice among them by its
+scikit-learn's 1,797 real digits on 25 devices, two to three classes each. FedAvg trains w; beside it, in the same run
+and at no cost to w, run local training, Ditto with the paper's three λ, and each device's own choice among them by its
 validation data. Every line is an average over devices that are benign.
 """
 
@@ -15,7 +15,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from dittofl import SGD, A1, A2, A3, Attack, Evaluation, Federation, Local, Method, Split, Task, federate, lambda_rule
+from dittofl import A1, A2, A3, SGD, Attack, Evaluation, Federation, Local, Method, Split, Task, federate, lambda_rule
 
 DEVICES = 25
 ATTACKS: dict[str, Attack | None] = {
@@ -34,7 +34,9 @@ def federation(seed: int) -> Federation:
     holders = {c: [k for k in range(DEVICES) if c in classes[k]] for c in range(10)}
     mine: dict[int, list[int]] = {k: [] for k in range(DEVICES)}
     for c, devices in holders.items():
-        for k, shard in zip(devices, np.array_split(draws.permutation(np.flatnonzero(y == c)), len(devices)), strict=True):
+        for k, shard in zip(
+            devices, np.array_split(draws.permutation(np.flatnonzero(y == c)), len(devices)), strict=True
+        ):
             mine[k].extend(shard)
     data = {f"device {k}": ((x[rows] / 16).astype(np.float32), y[rows]) for k, rows in mine.items()}
     return Federation.of(data, split=Split(train=0.5, validation=0.2, test=0.3), seed=seed)
@@ -52,7 +54,10 @@ def evaluations(attack: Attack | None, rounds: int, seeds: int) -> Iterator[Eval
     strong = attack is not None and attack.is_strong(DEVICES)
     ditto, rule = lambda_rule(strong=strong, lr=0.1, steps=5)
     method = Method(
-        local=SGD(lr=0.1, steps=5), personal={"local": Local(lr=0.1, steps=5), **ditto}, choose={"ditto": rule}, batch=16
+        local=SGD(lr=0.1, steps=5),
+        personal={"local": Local(lr=0.1, steps=5), **ditto},
+        choose={"ditto": rule},
+        batch=16,
     )
     for seed in range(seeds):
         task = Task(network(seed), nn.CrossEntropyLoss())
@@ -71,7 +76,9 @@ def main() -> None:
         for model in ("global", *(m for m, _ in scored[0].values if m != "global")):
             of = [one.summary(model) for one in scored]
             mean, std, worst = (np.mean([getattr(s, key) for s in of]) for key in ("mean", "std", "worst10"))
-            print(f"{name if model == 'global' else '':<22}{model:<12}{mean:>9.3f}{std:>7.3f}{worst:>12.3f}", flush=True)
+            print(
+                f"{name if model == 'global' else '':<22}{model:<12}{mean:>9.3f}{std:>7.3f}{worst:>12.3f}", flush=True
+            )
 
 
 if __name__ == "__main__":

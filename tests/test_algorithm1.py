@@ -186,17 +186,17 @@ def test_batches_depend_on_ids_not_on_places_or_neighbours() -> None:
 
 
 def test_by_size_draws_devices_in_proportion() -> None:
-    """P(first is k) = n_k / Σ n; each of 4000 rounds is one draw."""
+    """P(first is k) = n_k / Σ n; each of 2000 rounds is one draw."""
     n = np.array([1, 2, 5])
-    firsts = np.bincount([BySize()(t, 2, n, 0)[0] for t in range(4000)], minlength=3) / 4000
+    firsts = np.bincount([BySize()(t, 2, n, 0)[0] for t in range(2000)], minlength=3) / 2000
     assert_allclose(firsts, n / 8, atol=0.03)
-    seconds = np.bincount([BySize()(t, 2, n, 0)[1] for t in range(4000) if BySize()(t, 2, n, 0)[0] == 2], minlength=3)
+    seconds = np.bincount([BySize()(t, 2, n, 0)[1] for t in range(2000) if BySize()(t, 2, n, 0)[0] == 2], minlength=3)
     assert_allclose(seconds / seconds.sum(), [1 / 3, 2 / 3, 0], atol=0.03)
 
 
 def test_uniform_draws_every_pair_alike() -> None:
-    pairs = [tuple(sorted(Uniform()(t, 2, np.array([1, 100, 5, 5]), 3).tolist())) for t in range(3000)]
-    counts = {pair: pairs.count(pair) / 3000 for pair in set(pairs)}
+    pairs = [tuple(sorted(Uniform()(t, 2, np.array([1, 100, 5, 5]), 3).tolist())) for t in range(2000)]
+    counts = {pair: pairs.count(pair) / 2000 for pair in set(pairs)}
     assert len(counts) == 6
     assert_allclose(list(counts.values()), 1 / 6, atol=0.03)
 

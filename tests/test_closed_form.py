@@ -62,11 +62,10 @@ def dittos(**options: Any) -> dict[str, Ditto]:
 
 
 @engines
-@pytest.mark.parametrize("proximal", [False, True])
-@pytest.mark.parametrize("by_size", [False, True])
+@pytest.mark.parametrize(("proximal", "by_size"), [(False, False), (True, True)])
 def test_point_estimation(engine: Any, proximal: bool, by_size: bool) -> None:
     how = Method(local=SGD(lr=0.5), personal=dittos(proximal=proximal), aggregate=Mean(by_size=by_size), batch=None)
-    result = run(POINT, points(NUMBERS), how, rounds=60, engine=engine)
+    result = run(POINT, points(NUMBERS), how, rounds=40, engine=engine)
     w = np.average(MEANS, weights=SIZES if by_size else None)
     assert_allclose(result.w.item(), w, atol=1e-8)
     for lam in LAMBDAS:
@@ -75,10 +74,10 @@ def test_point_estimation(engine: Any, proximal: bool, by_size: bool) -> None:
 
 @engines
 def test_point_estimation_with_decaying_steps(engine: Any) -> None:
-    lr = Inverse(lr=0.5, tau=50)
+    lr = Inverse(lr=0.5, tau=20)
     personal = {"1": Ditto(lam=1.0, lr=lr)}
     result = run(
-        POINT, points(NUMBERS), Method(local=SGD(lr=lr), personal=personal, batch=None), rounds=200, engine=engine
+        POINT, points(NUMBERS), Method(local=SGD(lr=lr), personal=personal, batch=None), rounds=120, engine=engine
     )
     assert_allclose(result.w.item(), MEANS.mean(), atol=1e-8)
     assert_allclose(rows(result, "1")[:, 0], (MEANS.mean() + MEANS) / 2, atol=1e-8)
@@ -133,16 +132,15 @@ def quadratic(x: Tensor, y: Tensor, ridge: float) -> tuple[Any, Any, Any]:
 
 
 @engines
-@pytest.mark.parametrize("ridge", [0.0, 0.3])
-def test_ridge_regression(engine: Any, ridge: float) -> None:
-    data = designs()
+def test_ridge_regression(engine: Any) -> None:
+    data, ridge = designs(), 0.3
     parts = [quadratic(x, y, ridge) for x, y in data.values()]
     w = np.linalg.solve(sum(H for H, *_ in parts), sum(b for _, b, _ in parts))
     L = max(largest for *_, largest in parts)
     personal = {f"{lam:g}": Ditto(lam=lam, lr=1 / (L + lam), steps=2) for lam in LAMBDAS[1:]}
     task = Task(linear(), nn.MSELoss(), penalty=lambda p: ridge / 2 * sum((v**2).sum() for v in p.values()))
     how = Method(local=SGD(lr=1 / L), personal=personal, batch=None)
-    result = run(task, Federation.from_parts(train=data, test={}), how, rounds=120, engine=engine)
+    result = run(task, Federation.from_parts(train=data, test={}), how, rounds=90, engine=engine)
     assert_allclose(result.w, w, atol=1e-8)
     for lam in LAMBDAS[1:]:
         v = [np.linalg.solve(H + lam * np.eye(5), b + lam * w) for H, b, _ in parts]
@@ -227,17 +225,17 @@ def by_torch(data: Federation, device: str, optimiser: Optimiser, steps: int, vi
 def test_chains_are_the_optimisers_of_torch(engine: Any, through: Chain, optimiser: Optimiser) -> None:
     data = federation()
     how = method(
-        local=SGD(lr=0.05, steps=12, through=through),
-        personal={"v": Local(lr=0.05, steps=12, through=through)},
+        local=SGD(lr=0.05, steps=6, through=through),
+        personal={"v": Local(lr=0.05, steps=6, through=through)},
         aggregate=lambda report: report.delta[0],
         batch=None,
     )
     result = run(TASK, data, how, rounds=2, engine=engine)
     for device in data.ids:
-        v = by_torch(data, device, optimiser, steps=12, visits=2)
+        v = by_torch(data, device, optimiser, steps=6, visits=2)
         assert_allclose(result.row("v", device), v, atol=1e-12)
     first = data.ids[result.history[0].cohort[0]]
-    w = by_torch(data, first, optimiser, steps=12, visits=1)
+    w = by_torch(data, first, optimiser, steps=6, visits=1)
     assert_allclose(run(TASK, data, how, rounds=1, engine=engine).w, w, atol=1e-12)
 
 

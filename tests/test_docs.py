@@ -72,5 +72,3 @@ def test_every_method_of_the_design_runs_alike_on_both_engines(sketch: type) -> 
     assert not torch.equal(run.row("beside", "site 0"), run.w0) or sketch.__name__ in ("PerFedAvg", "IFCA")
     for other in ends[1:]:
         assert (ends[0] - other).abs().max() <= 1e-10
-
-

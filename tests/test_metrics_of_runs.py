@@ -24,6 +24,7 @@ from dittofl import (
     Federated,
     Federation,
     InputError,
+    Inverse,
     Local,
     Method,
     Metric,
@@ -33,11 +34,13 @@ from dittofl import (
     lambda_rule,
     personalise,
 )
+from dittofl.types import Steps
 from tests.problems import (
     ENGINES,
     PARTS,
     TASK,
     Make,
+    Minibatches,
     Point,
     binary,
     everything,
@@ -356,22 +359,27 @@ def test_a_newcomer_reaches_its_optimum(lam: float, proximal: bool) -> None:
     assert_allclose(w, normal(5, seed=6))
 
 
-def test_a_newcomer_begins_at_w_and_draws_new_minibatches() -> None:
-    x, y = reals(20, 500)
-    w, task = normal(5, seed=6), Task(linear(), nn.MSELoss())
-    still = personalise(w, (x, y), task=task, solver=Local(lr=1e-300), visits=1)
+def test_a_newcomer_begins_at_w() -> None:
+    w = normal(5, seed=6)
+    still = personalise(w, reals(20, 500), task=Task(linear(), nn.MSELoss()), solver=Local(lr=1e-300), visits=1)
     assert torch.equal(nn.utils.parameters_to_vector(still.parameters()), w)
-    one, again, other = (
-        nn.utils.parameters_to_vector(
-            personalise(w, (x, y), task=task, solver=Local(lr=0.1), visits=3, batch=4, seed=seed).parameters()
-        )
-        for seed in (0, 0, 1)
-    )
-    assert torch.equal(one, again)
-    assert not torch.equal(one, other)
-    for epochs in (1, 2):
-        module = personalise(w, (x, y), task=task, solver=Local(lr=0.01, steps=Epochs(count=epochs)), batch=4, visits=1)
-        assert all(bool(p.isfinite().all()) for p in module.parameters())
+
+
+@pytest.mark.parametrize("steps", [2, Epochs()], ids=str)
+def test_a_newcomer_takes_new_minibatches_in_each_visit(steps: Steps) -> None:
+    """A decaying step counts its visits. An epoch of 20 samples has 5 batches of 4."""
+    (x, y), w, lr = reals(20, 500), normal(5, seed=6), Inverse(lr=0.1, tau=2)
+    solver = Ditto(lam=0.5, lr=lr, steps=steps)
+    found = personalise(w, (x, y), task=Task(linear(), nn.MSELoss()), solver=solver, visits=3, batch=4, seed=1)
+    newcomer = Federation.from_parts(train={"newcomer": (x, y)}, test={})
+    minibatches = Minibatches(newcomer, 1, 4, drawn=0)
+    A, v = np.column_stack([x.numpy(), np.ones(20)]), w.numpy()
+    count = steps if isinstance(steps, int) else 5
+    for visit in range(3):
+        for q in range(count):
+            b = minibatches.take(0, visit, q, count)
+            v = v - lr(visit) * (2 / 4 * A[b].T @ (A[b] @ v - y.numpy()[b]) + 0.5 * (v - w.numpy()))
+    assert_allclose(nn.utils.parameters_to_vector(found.parameters()).detach(), v, rtol=0, atol=1e-12)
 
 
 def test_a_newcomer_after_training_is_as_good_as_a_member() -> None:

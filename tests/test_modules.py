@@ -64,6 +64,8 @@ CE = nn.CrossEntropyLoss()
 TINY = 1e-10
 # One that takes more steps than w, and one that takes fewer.
 PERSONAL = {"ditto": Ditto(lam=0.7, lr=0.2, steps=3), "local": Local(lr=0.1)}
+# Larger than a batch of 4 and no multiple of it, smaller, and one more; no part of one sample.
+THREE = {"a": (7, 3, 2), "b": (2, 2, 3), "c": (5, 2, 4)}
 method = partial(shared_method, personal=PERSONAL)
 
 engines = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES.keys())
@@ -191,7 +193,7 @@ class Own(nn.Module):
         self.spare = nn.Linear(4, 9)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x @ self.tables["used"] / self.temperature
+        return x @ self.tables["used"] * self.temperature
 
 
 class Functional(nn.Module):
@@ -325,7 +327,7 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], Make]] = {
 
 @pytest.mark.parametrize(("build", "make"), MODULES.values(), ids=MODULES.keys())
 def test_a_module_trains_and_is_left_as_it_was(build: Callable[[], nn.Module], make: Make) -> None:
-    module, data = seeded(build), federation(make, PAIRS)
+    module, data = seeded(build), federation(make, THREE)
     before, modes = copy.deepcopy(module.state_dict()), [layer.training for layer in module.modules()]
     held = copy.deepcopy((data.x, data.y))
     result = agreed(Task(module, CE), data)
@@ -421,7 +423,7 @@ def test_lazy_modules_begin_where_the_seed_says() -> None:
 )
 def test_dropout_is_off_at_evaluation_and_on_in_training(engine: Any, name: str) -> None:
     build, make = MODULES[name]
-    result = run(Task(seeded(build), CE), federation(make, PAIRS), method(), engine=engine)
+    result = run(Task(seeded(build), CE), federation(make, THREE), method(), engine=engine)
     np.testing.assert_allclose(of_w(result, "loss"), by_hand(result, F.cross_entropy), atol=TINY)
     np.testing.assert_array_equal(of_w(result, "loss"), of_w(result, "loss"))
     kept = seeded(build)
@@ -429,8 +431,8 @@ def test_dropout_is_off_at_evaluation_and_on_in_training(engine: Any, name: str)
         if isinstance(layer, nn.Dropout | nn.Dropout2d):
             layer.p = 0.0
     if "," not in name:
-        assert not torch.allclose(result.w, run(Task(kept, CE), federation(make, PAIRS), method(), engine=engine).w)
-    other = run(Task(seeded(build), CE), federation(make, PAIRS), method(), engine=engine, seed=1)
+        assert not torch.allclose(result.w, run(Task(kept, CE), federation(make, THREE), method(), engine=engine).w)
+    other = run(Task(seeded(build), CE), federation(make, THREE), method(), engine=engine, seed=1)
     assert not torch.equal(result.w, other.w)
 
 
@@ -820,7 +822,7 @@ LOSSES: dict[str, Case] = {
 
 @pytest.mark.parametrize("case", LOSSES.values(), ids=LOSSES.keys())
 def test_a_loss_trains_and_is_what_it_says(case: Case) -> None:
-    result = agreed(Task(case.module, case.loss), federation(case.make, PAIRS))
+    result = agreed(Task(case.module, case.loss), federation(case.make, THREE))
     np.testing.assert_allclose(of_w(result, "loss"), by_hand(result, case.hand), atol=TINY)
     scores = result.evaluate().values["global", "test"]
     assert ("accuracy" in scores) == (case.right is not None)
@@ -944,7 +946,7 @@ TRANSFORMS: dict[str, tuple[Callable[[], nn.Module], Make, Any]] = {
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_a_transform_is_seeded_and_only_for_training(name: str) -> None:
     build, make, transform = TRANSFORMS[name]
-    data = federation(make, PAIRS)
+    data = federation(make, THREE)
     held, before = copy.deepcopy(data.x), torch.get_rng_state()
     task = Task(seeded(build), CE, transform=transform)
     result = agreed(task, data)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dittofl.attack.updates import Gaussian, Replace, UpdateAttack
-from dittofl.errors import InputError, require
+from dittofl.errors import blamed, finite, require, short, whole
 from dittofl.federation import Federation
 from dittofl.seeds import Keys, Purpose, generator, keys
 from dittofl.target import Target
@@ -42,15 +42,22 @@ class Attack:
             (self.ratio is None) != (self.count is None),
             f"an attack needs either ratio= or count=, got ratio={self.ratio!r} and count={self.count!r}",
         )
-        require(self.ratio is None or 0 <= self.ratio <= 1, f"an attack needs 0 ≤ ratio ≤ 1, got ratio={self.ratio!r}")
-        require(
-            self.count is None or (isinstance(self.count, int) and self.count >= 0),
-            f"an attack needs count ≥ 0, a whole number, got count={self.count!r}",
-        )
+        if self.ratio is not None:
+            require(
+                finite(self.ratio) and 0 <= self.ratio <= 1,
+                f"an attack needs 0 ≤ ratio ≤ 1, got ratio={short(self.ratio)}",
+            )
+        if self.count is not None:
+            whole("an attack", "count", self.count, 0)
+        for name, given in (("relabel", self.relabel), ("update", self.update)):
+            require(
+                given is None or (callable(given) and not isinstance(given, type)),
+                f"an attack needs {name}= to be a function such as those of dittofl.attack, got {short(given)}",
+            )
 
     def size(self, K: int) -> int:
         """K_a; the ratio is read as the decimal it was written as, so that 0.29 of 100 is 29."""
-        count = self.count if self.count is not None else int(Fraction(str(self.ratio)) * K)
+        count = int(self.count) if self.count is not None else int(Fraction(str(float(self.ratio or 0))) * K)
         require(count <= K, f"the attack wants {count} malicious devices, the federation has {K}: lower count")
         return count
 
@@ -74,11 +81,14 @@ class Attack:
         relabel = self.relabel or target.poison
         for k in np.flatnonzero(who):
             a, b = federation.bounds[k, 0], federation.bounds[k, 2]
-            poisoned = relabel(y[a:b], keys(seed, Purpose.LABELS, federation.tags[k], np.arange(b - a)))
-            if not isinstance(poisoned, Tensor) or poisoned.shape != y[a:b].shape or not target.legal(poisoned).all():
-                raise InputError(
-                    f"relabel must give {b - a} legal labels like those it got, it did not for {federation.ids[k]!r}"
-                )
+            with blamed("relabel"):
+                poisoned = relabel(y[a:b], keys(seed, Purpose.LABELS, federation.tags[k], np.arange(b - a)))
+            require(
+                isinstance(poisoned, Tensor) and poisoned.shape == y[a:b].shape and poisoned.dtype == y.dtype
+                and bool(poisoned.isfinite().all() and target.legal(poisoned).all()),
+                f"relabel must give {b - a} finite and legal labels of dtype {y.dtype}, as it got for device "
+                f"{federation.ids[k]!r}, got {short(poisoned)}",
+            )  # fmt: skip
             y[a:b] = poisoned
         return y
 
@@ -87,7 +97,14 @@ class Attack:
         if self.update is None or not bool(who.any()):
             return report
         device = report.delta.device
-        return self.update(report, who, lambda row: generator(seed, Purpose.NOISE, tags[row], t, device=device))
+        with blamed("the attack's update"):
+            sent = self.update(report, who, lambda row: generator(seed, Purpose.NOISE, tags[row], t, device=device))
+        require(
+            isinstance(sent, Report) and getattr(sent.delta, "shape", None) == report.delta.shape,
+            f"the attack's update must give a report of the shape it got, {tuple(report.delta.shape)}, got "
+            + (f"{tuple(sent.delta.shape)}" if isinstance(sent, Report) else short(sent)),
+        )
+        return sent
 
 
 def A1(*, ratio: float | None = None, count: int | None = None, relabel: Relabel | None = None) -> Attack:

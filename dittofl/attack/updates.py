@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from dittofl.errors import require
+from dittofl.errors import positive
 from dittofl.types import Report
 
 Draw = Callable[[int], torch.Generator]  # row of the cohort → its generator for this round
@@ -34,9 +34,8 @@ class Gaussian:
     std: float | None = None
 
     def __post_init__(self) -> None:
-        require(
-            self.std is None or 0 < self.std < float("inf"), f"Gaussian needs std > 0 or None, got std={self.std!r}"
-        )
+        if self.std is not None:
+            positive("Gaussian", "std", self.std)
 
     def __call__(self, report: Report, who: Tensor, draw: Draw) -> Report:
         delta = report.delta.clone()
@@ -62,10 +61,8 @@ class Replace:
     factor: float | None = None
 
     def __post_init__(self) -> None:
-        require(
-            self.factor is None or 0 < self.factor < float("inf"),
-            f"Replace needs factor > 0 or None, got factor={self.factor!r}",
-        )
+        if self.factor is not None:
+            positive("Replace", "factor", self.factor)
 
     def __call__(self, report: Report, who: Tensor, draw: Draw) -> Report:
         factor = len(report.delta) if self.factor is None else self.factor

@@ -8,7 +8,7 @@ from torch import nn
 from dittofl.engine.loop import Loop
 from dittofl.engine.setting import Engine, Setting
 from dittofl.engine.vmap import Vmap
-from dittofl.errors import InputError
+from dittofl.errors import InputError, short
 
 log = logging.getLogger("dittofl")
 
@@ -37,6 +37,5 @@ def tried(how: Vmap, setting: Setting) -> Engine:
     try:
         engine.probe()
     except Exception as error:
-        reason = (str(error) or type(error).__name__).strip().splitlines()[0]
-        raise InputError(f"the module cannot be mapped over devices ({reason}): use engine=Loop()") from error
+        raise InputError(f"module or loss cannot be mapped over devices ({short(error)}): use engine=Loop()") from error
     return engine

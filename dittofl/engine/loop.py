@@ -122,9 +122,9 @@ class LoopEngine:
         for parameter, view in zip(self.parameters, self.objective.layout.split(row), strict=True):
             parameter.data = view if view.dim() != 4 else view.contiguous(memory_format=torch.channels_last)
         if key is None or not self.objective.drops:
-            return call(self.module, x)
+            return call(self.module, self.objective.fed(x))
         with Masks(torch.tensor(key.astype(np.int64), device=self.setting.device)):
-            return call(self.module, x)
+            return call(self.module, self.objective.fed(x))
 
     def models(self, solver: Solver, rows: Rows, ids: Ids, down: Down) -> Tensor:
         n = self.setting.stream.n

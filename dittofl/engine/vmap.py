@@ -14,7 +14,7 @@ from dittofl.engine.feeds import Feeds
 from dittofl.engine.lockstep import Turn, answer, mapped, script, walk
 from dittofl.engine.rows import Ids, Rows
 from dittofl.engine.setting import PART_OF, Plan, Setting, Visit
-from dittofl.errors import require
+from dittofl.errors import whole
 from dittofl.federation import Part
 from dittofl.seeds import Purpose
 from dittofl.types import Down, On, Sent, Solver
@@ -36,10 +36,8 @@ class Vmap:
     compile: bool | None = None
 
     def __post_init__(self) -> None:
-        require(
-            self.chunk is None or (isinstance(self.chunk, int) and self.chunk >= 1),
-            f"Vmap needs chunk ≥ 1 or None, got chunk={self.chunk!r}",
-        )
+        if self.chunk is not None:
+            whole("Vmap", "chunk", self.chunk, 1)
 
     def bind(self, setting: Setting) -> "VmapEngine":
         return VmapEngine(self, setting)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from dittofl.errors import require
+from dittofl.errors import positive
 from dittofl.types import Report, State, Vector
 
 
@@ -19,7 +19,7 @@ class Add:
     lr: float = 1.0
 
     def __post_init__(self) -> None:
-        require(0 < self.lr < float("inf"), f"Add needs lr > 0, got lr={self.lr!r}")
+        positive("Add", "lr", self.lr)
 
     def init(self, w0: Vector, K: int) -> tuple[()]:
         return ()

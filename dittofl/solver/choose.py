@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dittofl.errors import require
+from dittofl.errors import require, short, whole
 from dittofl.optimiser import Chain, Rate
 from dittofl.solver.ditto import Ditto
 from dittofl.types import Steps
@@ -31,12 +31,13 @@ class Choose:
     enough: int = 4
 
     def __post_init__(self) -> None:
+        proper = isinstance(self.among, tuple) and all(isinstance(name, str) for name in self.among)
         require(
-            isinstance(self.among, tuple) and len(self.among) >= 1,
-            f"Choose needs among=('name', …), the personal rows to choose from, got {self.among!r}",
+            proper and len(self.among) == len(set(self.among)) >= 1,
+            f"Choose needs among=('name', …), the distinct personal rows to choose from, got {short(self.among)}",
         )
         require(self.few in self.among, f"Choose needs few= to be one of {list(self.among)}, got {self.few!r}")
-        require(self.enough >= 1, f"Choose needs enough ≥ 1, got enough={self.enough!r}")
+        whole("Choose", "enough", self.enough, 1)
 
     def pick(
         self, n: NDArray[np.int64], accuracy: NDArray[np.float64] | None, loss: NDArray[np.float64]
@@ -61,7 +62,12 @@ def lambda_rule(
     >>> sorted(personal), rule.few
     (['lam=0.1', 'lam=1', 'lam=2'], 'lam=1')
     """
-    lambdas = LAMBDAS[strong] if lambdas is None else tuple(lambdas)
+    require(isinstance(strong, bool), f"lambda_rule needs strong=True or False, got strong={strong!r}")
+    lambdas = LAMBDAS[strong] if lambdas is None else lambdas
+    require(
+        isinstance(lambdas, list | tuple) and len({f"{lam:g}" for lam in lambdas}) == len(lambdas) >= 1,
+        f"lambda_rule needs lambdas=(…,), distinct numbers to choose from, got lambdas={short(lambdas)}",
+    )
     rows = {f"lam={lam:g}": Ditto(lam=lam, lr=lr, steps=steps, through=through, proximal=proximal) for lam in lambdas}
     few = FEW[strong] if FEW[strong] in lambdas else sorted(lambdas)[len(lambdas) // 2]
     return rows, Choose(among=tuple(rows), few=f"lam={few:g}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from dittofl.errors import nonnegative, require
 from dittofl.optimiser import Chain, Rate, Walk, descend, plus, rate, turned
 from dittofl.solver import path
 from dittofl.types import Down, Steps
@@ -32,8 +33,9 @@ class Ditto:
     keep, model = path.keep_v, path.serve_row
 
     def __post_init__(self) -> None:
-        path.nonnegative(self, "lam", self.lam)
+        nonnegative("Ditto", "lam", self.lam)
         path.check(self)
+        require(isinstance(self.proximal, bool), f"Ditto needs proximal=True or False, got {self.proximal!r}")
         if not self.proximal and not callable(self.lr) and not self.through and self.lr * self.lam >= 2:
             warnings.warn(
                 f"Ditto's step diverges where lr·lam ≥ 2, got {self.lr} · {self.lam}: lower lr, or use proximal=True",

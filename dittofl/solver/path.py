@@ -5,8 +5,8 @@ A solver whose local step is one minibatch gradient is then its update line and 
 
 from typing import Protocol
 
-from dittofl.errors import require
-from dittofl.optimiser import Chain, Rate, Walk, begin, check_rate
+from dittofl.errors import an_instance, is_whole, require, short
+from dittofl.optimiser import Chain, Rate, Transform, Walk, begin, check_rate
 from dittofl.types import Ask, Down, Epochs, Row, Sent, Steps, Vector
 
 
@@ -25,22 +25,13 @@ def check(self: Stepping) -> None:
     """Refuses wrong step sizes, step counts and chains; what every `__post_init__` calls."""
     name = type(self).__name__
     check_rate(name, self.lr)
-    count = self.steps.count if isinstance(self.steps, Epochs) else self.steps
     require(
-        isinstance(count, int) and not isinstance(count, bool) and count >= 1,
-        f"{name} needs steps ≥ 1, a whole number or Epochs(count=…), got steps={self.steps!r}",
+        is_whole(self.steps.count if an_instance(self.steps, Epochs) else self.steps, 1),  # type: ignore[union-attr]
+        f"{name} needs steps ≥ 1, a whole number or Epochs(count=…), got steps={short(self.steps)}",
     )
     require(
-        isinstance(self.through, tuple) and all(hasattr(link, "apply") for link in self.through),
-        f"{name} needs through=(…,), a tuple of transforms such as (Momentum(beta=.9),), got through={self.through!r}",
-    )
-
-
-def nonnegative(self: object, symbol: str, value: float) -> None:
-    """Refuses a weight of a proximal term that is negative, infinite or no number."""
-    require(
-        isinstance(value, int | float) and 0 <= value < float("inf"),
-        f"{type(self).__name__} needs 0 ≤ {symbol} < ∞, got {symbol}={value!r}",
+        isinstance(self.through, tuple) and all(an_instance(link, Transform) for link in self.through),
+        f"{name} needs through=(…,), a tuple of transforms such as Momentum(), got through={short(self.through)}",
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from dittofl.errors import nonnegative
 from dittofl.optimiser import Chain, Rate, Walk, descend, plus, rate
 from dittofl.solver import path
 from dittofl.types import Down, Steps
@@ -29,7 +30,7 @@ class Prox:
     keep, send, model = path.leave_row, path.send_delta, path.serve_w
 
     def __post_init__(self) -> None:
-        path.nonnegative(self, "mu", self.mu)
+        nonnegative("Prox", "mu", self.mu)
         path.check(self)
 
     def step(self, s: Walk, down: Down, i: int, f: Tensor, g: Tensor) -> Walk:

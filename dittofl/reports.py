@@ -1,0 +1,41 @@
+"""A cohort's reports on the server: which are sound, and what the aggregator makes of them."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dittofl.errors import blamed, require, short
+from dittofl.types import Aggregator, Report
+
+
+def sound(report: Report) -> tuple[Report, int]:
+    """The reports whose every number is finite, by gathering, and how many are not."""
+    fields = [field.reshape(len(report.delta), -1) for field in report if field is not None]
+    # A sum can overflow, but cannot be finite where an entry is not: one cheap pass where all is well.
+    if bool(torch.stack([field.sum(1).isfinite().all() for field in fields]).all()):
+        return report, 0
+    good = torch.stack([field.isfinite().all(1) for field in fields]).all(0)
+    return report.rows(torch.nonzero(good).flatten()), len(good) - int(good.sum())
+
+
+def try_aggregator(aggregator: Aggregator, m: int, w: Tensor) -> None:
+    """The aggregator on a report of m rows and as many columns as w, or few where that is large."""
+    w = w[:4096]
+    size = torch.ones(m, dtype=torch.int64, device=w.device)
+    report = Report(w.expand(m, -1).clone(), size, size.to(w) if aggregator.losses else None)
+    aggregated(aggregator, report, aggregator.init(w))
+
+
+def aggregated(aggregator: Aggregator, report: Report, state: Any) -> tuple[Tensor, Any]:
+    """δ and the next state, refused where δ is not a row."""
+    with blamed("the aggregator"):
+        answer = aggregator(report, state)
+    proper = isinstance(answer, tuple) and len(answer) == 2
+    require(
+        proper, f"the aggregator must return (δ, state), got {short(answer)}: a function of a report needs no state"
+    )
+    delta, P = answer[0], report.delta.shape[1]
+    got = f"shape {tuple(delta.shape)}" if isinstance(delta, Tensor) else f"{type(delta).__name__} {short(delta)}"
+    require(getattr(delta, "shape", None) == (P,), f"the aggregator must give one row, [{P}], got {got}")
+    return answer
