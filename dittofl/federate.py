@@ -1,5 +1,6 @@
 """Algorithm 1: sample → visit → attack → aggregate → server, a generator that gives every round to the caller."""
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import torch
 
 from dittofl.attack import Attack
 from dittofl.batches import Stream
+from dittofl.bind import bind
 from dittofl.engine import Auto, Loop, Setting, Vmap
 from dittofl.errors import InputError, cut, finite, is_whole, require, short
 from dittofl.federated import Federated, How
@@ -49,7 +51,7 @@ def federate(
     )
     sizes = federation.sizes("train")
     draw(rule, 0, int(m), sizes, run.seed)
-    try_aggregator(run.aggregator, int(m), run.w0)
+    try_aggregator(copy.deepcopy(run.aggregator), int(m), run.w0)
     return _rounds(run, int(rounds), int(m), rule)
 
 
@@ -85,7 +87,7 @@ def begin(
     """The federation before its first round."""
     _check(task, federation, method, attack, seed, engine)
     seed, target_device = int(seed), _device(device)
-    objective = task.bind(federation, seed).to(target_device)
+    objective = bind(task, federation, seed).to(target_device)
     y = federation.y
     if attack is not None:
         y = attack.labels(federation, attack.malicious(federation.K, seed), objective.target, seed)

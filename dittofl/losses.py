@@ -18,6 +18,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 def hinge(out: Tensor, y: Tensor) -> Tensor:
     """max(0, 1 − y·out) for y ∈ {−1, +1}: the loss of a linear SVM (its norm is a penalty of the task).
 
+    >>> import torch
     >>> hinge(torch.tensor([2.0, 0.5]), torch.tensor([1.0, -1.0])).tolist()
     [0.0, 1.5]
     """
@@ -65,7 +66,7 @@ def infer(loss: Loss, out: Tensor, y: Tensor) -> Target:
         return Classes(out.shape[1])
     if isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss | nn.MultiMarginLoss):
         # Class probabilities as y are neither right nor wrong.
-        return Real() if y.shape == out.shape else Classes(out.shape[1] if out.dim() > 1 else 1)
+        return Real() if y.shape[1:] == out.shape[1:] else Classes(out.shape[1] if out.dim() > 1 else 1)
     for target in (Signs(), Binary()):
         if bool(target.legal(y).all()):
             return target

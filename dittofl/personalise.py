@@ -6,6 +6,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from dittofl.batches import Stream
+from dittofl.bind import bind
 from dittofl.engine import Loop, Setting, Visit
 from dittofl.engine.rows import MemoryRows
 from dittofl.errors import an_instance, is_whole, require, short
@@ -35,7 +36,7 @@ def personalise(
     require(isinstance(task, Task), f"task must be a Task, got {short(task)}: make one by Task(module, loss)")
     require(an_instance(solver, Solver), f"solver must be one that keeps a model, such as Ditto, got {short(solver)}")
     federation = Federation.from_parts(train={"newcomer": data}, test={})
-    objective = task.bind(federation, seed)
+    objective = bind(task, federation, seed)
     require(
         isinstance(w, Tensor) and w.shape == objective.w0.shape,
         f"w must be a row of {objective.layout.P} numbers, got {tuple(w.shape) if isinstance(w, Tensor) else w!r}",

@@ -23,7 +23,7 @@ def try_aggregator(aggregator: Aggregator, m: int, w: Tensor) -> None:
     """The aggregator on a report of m rows and as many columns as w, or few where that is large."""
     w = w[:4096]
     size = torch.ones(m, dtype=torch.int64, device=w.device)
-    report = Report(w.expand(m, -1).clone(), size, size.to(w) if aggregator.losses else None)
+    report = Report(w.new_zeros(m, len(w)), size, size.to(w) if aggregator.losses else None)
     aggregated(aggregator, report, aggregator.init(w))
 
 

@@ -30,7 +30,10 @@ def try_loss(loss: Loss, out: Tensor, y: Tensor) -> None:
         + (f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else short(value)),
     )
     require(value.is_floating_point(), f"the loss must give real numbers with a gradient, got {value.dtype}")
-    require(bool(value.isfinite().all()), f"the loss is not finite on the first samples, got {short(value.tolist())}")
+    require(
+        bool(value.isfinite().any() and not value.isnan().any()),
+        f"the loss is not finite on the first samples, got {short(value.tolist())}: check it and the data's scale",
+    )
     with blamed("the loss on a single sample"):
         alone = [loss(out[b : b + 1], y[b : b + 1]) for b in range(len(out))]
     require(

@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 # A file may import from its own layer and from those above it in this list. `dittofl/__init__.py` may import all.
 LAYERS = (
     {"errors", "seeds", "layout", "types", "target", "losses", "schedule", "optimiser", "inputs", "dropout"},
-    {"task", "module", "federation", "batches", "intake"},
+    {"task", "trial", "module", "objective", "bind", "federation", "batches", "intake"},
     {"solver", "aggregate", "server", "attack"},
     {"method"},
     {"engine"},
-    {"federate", "sampling", "evaluate", "metrics", "personalise"},
+    {"federate", "federated", "reports", "sampling", "evaluate", "metrics", "personalise"},
 )
 FILE_LINES = 200
 BODY_LINES = 50  # the goal of the house style is 25

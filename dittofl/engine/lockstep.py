@@ -16,7 +16,7 @@ from dittofl.dropout import Masks
 from dittofl.engine.feeds import Feed
 from dittofl.engine.setting import PART_OF, Plan
 from dittofl.inputs import Inputs, each
-from dittofl.task import Objective
+from dittofl.objective import Objective
 from dittofl.types import Criterion, Down, GlobalSolver, On, Sent, Solver
 
 Key = tuple[int, bytes]

@@ -14,8 +14,8 @@ from dittofl.engine.rows import Ids, Rows
 from dittofl.errors import require
 from dittofl.federation import PARTS, Federation, Part
 from dittofl.inputs import Inputs, each
+from dittofl.objective import Objective, prepared
 from dittofl.seeds import Purpose
-from dittofl.task import Objective, prepared
 from dittofl.types import Down, Epochs, GlobalSolver, On, Sent, Solver
 
 PART_OF: dict[On, Part] = {On.TRAIN: "train", On.VALIDATION: "validation"}
