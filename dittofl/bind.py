@@ -37,6 +37,7 @@ def bind(task: Task, federation: Federation, seed: int = 0) -> Objective:
         drops=watch.drops,
         writes=watch.writes,
         mixes=mixes(module, x),
+        lonely=fails_alone(module, x),
         activations=-(-watch.elements // len(out)),
         width=out[0].numel(),
         accurate=target.right(*aligned(out, y)) is not None,
@@ -54,7 +55,7 @@ def rehearse(objective: Objective, federation: Federation, x: Inputs, y: Tensor)
         try_penalty(objective.task.penalty, objective.layout.named(row))
     if objective.task.transform is not None:
         try_transform(objective.task.transform, x)
-    if objective.mixes and fails_alone(objective.module, x):
+    if objective.lonely:
         _check_batches_of_one(federation)
         return
     for place, sample in extremes(federation.x):

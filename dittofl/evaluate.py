@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dittofl.errors import blamed, cut, require
+from dittofl.errors import blamed, cut, require, short
 from dittofl.federation import Part
 from dittofl.method import GLOBAL
 from dittofl.metrics import Summary, summarise
@@ -160,10 +161,13 @@ def _of_user(name: str, of: Any, out: Tensor, y: Tensor, sizes: Ids) -> Numbers:
     for k, (a, b) in enumerate(zip(np.cumsum(sizes) - sizes, np.cumsum(sizes), strict=True)):
         if b > a:
             with blamed(f"metric {name!r}"):
-                value = torch.as_tensor(of(out[a:b], y[a:b])).double()
+                given = of(out[a:b], y[a:b])
+            number = isinstance(given, Tensor | np.ndarray | Real)
+            value = torch.as_tensor(given).double() if number else torch.empty(0)
             require(
-                value.dim() == 0 or value.shape == (b - a,),
-                f"metric {name!r} must give one number, or one per sample [{b - a}], got shape {tuple(value.shape)}",
+                number and (value.dim() == 0 or value.shape == (b - a,)),
+                f"metric {name!r} must give one number, or one per sample [{b - a}], got "
+                + (f"shape {tuple(value.shape)}" if number else short(given)),
             )
             numbers[k] = float(value.mean())
     return numbers

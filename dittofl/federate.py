@@ -91,6 +91,10 @@ def begin(
     y = federation.y
     if attack is not None:
         y = attack.labels(federation, attack.malicious(federation.K, seed), objective.target, seed)
+    require(
+        method.batch != 1 or not objective.lonely,
+        "batch=1 leaves the module no batch to take statistics of: enlarge batch, or use nn.GroupNorm",
+    )
     setting = Setting(
         objective=objective,
         federation=federation,

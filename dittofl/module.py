@@ -72,19 +72,19 @@ def _watched(module: nn.Module, x: Inputs, seed: int) -> tuple[Watch, Tensor]:
             _tried(module, x)
         # The version counts writes, even of the same values.
         before = {name: (buffer, buffer._version) for name, buffer in module.named_buffers()}
-        state = _global_state()
+        state = global_state()
         fed = each(x, torch.clone)
         with Watch() as watch:
             out = _tried(module.train(), fed)
         watch.writes = any(not torch.equal(a, b) for a, b in zip(parts(x), parts(fed), strict=True))
         for name, buffer in module.named_buffers():
             require(
-                before[name][0] is buffer and before[name][1] == buffer._version,
+                name not in before or (before[name][0] is buffer and before[name][1] == buffer._version),
                 f"the module's forward pass changes its buffer {name!r}, which no device could own: make it stateless",
             )
         with Watch() as switched_off:
             _tried(module.eval(), each(x, torch.clone))
-        require(_global_state() == state and not switched_off.drops, UNSEEDED)
+        require(global_state() == state and not switched_off.drops, UNSEEDED)
     return watch, out.detach() if isinstance(out, Tensor) else out
 
 
@@ -98,7 +98,7 @@ def _tried(module: nn.Module, x: Inputs) -> Tensor:
         raise InputError(f"the module fails on samples of shape {shapes}: {short(error)}: {advice}") from error
 
 
-def _global_state() -> tuple[object, ...]:
+def global_state() -> tuple[object, ...]:
     """Where the generators stand that no device owns."""
     numpy: Any = np.random.get_state()
     return torch.get_rng_state().numpy().tobytes(), numpy[1].tobytes(), numpy[2], random.getstate()

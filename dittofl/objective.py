@@ -30,6 +30,7 @@ class Objective:
     drops: bool  # the module draws dropout masks
     writes: bool  # the module changes its inputs in place
     mixes: bool  # an output depends on its whole batch
+    lonely: bool  # the module fails on a batch of one
     activations: int  # elements held per sample of a forward pass
     width: int  # elements of one output
     accurate: bool  # the target knows which outputs are right
@@ -45,7 +46,10 @@ class Objective:
 
     def to(self, device: torch.device) -> "Objective":
         """The same objective with module and w⁰ on a device."""
-        return replace(self, module=self.module.to(device), w0=self.w0.to(device))
+        loss = self.task.loss
+        if isinstance(loss, nn.Module):  # class weights
+            loss = copy.deepcopy(loss).to(device)
+        return replace(self, task=replace(self.task, loss=loss), module=self.module.to(device), w0=self.w0.to(device))
 
     def losses(self, out: Tensor, y: Tensor) -> Tensor:
         """The loss of every sample, [B]."""

@@ -1,5 +1,7 @@
 """What users give as functions, tried on a few samples before training starts."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any
 
@@ -9,7 +11,18 @@ from torch import Tensor, nn
 from dittofl.errors import blamed, finite, require, short
 from dittofl.inputs import Inputs, each, parts
 from dittofl.losses import Loss, aligned
+from dittofl.module import global_state
 from dittofl.target import by_sample
+
+
+@contextmanager
+def seeded(what: str) -> Iterator[None]:
+    """Refuses what draws from a global generator within, and leaves those as they were."""
+    with torch.random.fork_rng():
+        before = global_state()
+        yield
+        drawn = global_state() != before
+    require(not drawn, f"{what} draws from a global generator, which no seed of ours reaches: use the one it is given")
 
 
 def try_loss(loss: Loss, out: Tensor, y: Tensor) -> None:
@@ -21,7 +34,7 @@ def try_loss(loss: Loss, out: Tensor, y: Tensor) -> None:
         f"y is {y.dtype}, but cross-entropy needs class numbers: give y as integers 0 to C−1",
     )
     shapes = f"outputs {tuple(out.shape)} {out.dtype} and y {tuple(y.shape)} {y.dtype}"
-    with blamed("the loss", shapes):
+    with seeded("the loss"), blamed("the loss", shapes):
         value: Any = loss(out, y)
     elementwise = getattr(value, "shape", None) == y.shape and (out.shape == y.shape or out.dim() > y.dim())
     require(
@@ -57,7 +70,7 @@ def try_penalty(penalty: Any, named: dict[str, Tensor]) -> None:
 
 def try_transform(transform: Any, x: Inputs) -> None:
     """A transform must keep number, shape and dtype of the samples."""
-    with blamed("the transform, called with samples and a generator,"):
+    with seeded("the transform"), blamed("the transform, called with samples and a generator,"):
         new = transform(each(x, torch.clone), torch.Generator().manual_seed(0))
     same = type(new) is type(x) and all(isinstance(part, Tensor) for part in parts(new))
     require(same, f"the transform must give what it got, {type(x).__name__}, got {type(new).__name__}")
@@ -78,10 +91,10 @@ def try_gradient(value: Tensor) -> None:
 
 
 def extremes(x: Inputs) -> list[tuple[int, Inputs]]:
-    """The samples with the smallest and the largest number of each integer input, and where they are."""
-    found = []
+    """The samples with the smallest and the largest number of each column of integer inputs, and where they are."""
+    found: list[int] = []
     for part in parts(x):
         if not part.is_floating_point() and part.dtype != torch.uint8 and part.numel():
             flat = part.reshape(len(part), -1)
-            found += [int(flat.amin(1).argmin()), int(flat.amax(1).argmax())]
-    return [(place, each(x, itemgetter(slice(place, place + 1)))) for place in found]
+            found += [*flat.argmin(0).tolist(), *flat.argmax(0).tolist()]
+    return [(place, each(x, itemgetter(slice(place, place + 1)))) for place in sorted(set(found))]

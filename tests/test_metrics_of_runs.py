@@ -497,6 +497,23 @@ def test_the_three_attacks_do_what_they_say(engine: Any) -> None:
 
 
 @engines
+def test_noise_is_new_in_each_round(engine: Any) -> None:
+    reports: list[Tensor] = []
+
+    def recorded(report: Any) -> Tensor:
+        reports.append(report.delta)
+        return report.delta.mean(0)  # type: ignore[no-any-return]
+
+    how = Method(local=SGD(lr=0.2), aggregate=recorded)
+    result = run(TASK, federation(), how, rounds=2, attack=A2(count=1, std=1.0), engine=engine)
+    noise = [
+        delta[result.malicious[drawn.cohort].tolist()] for delta, drawn in zip(reports, result.history, strict=True)
+    ]
+    assert [len(z) for z in noise] == [1, 1]
+    assert not torch.isclose(noise[0], noise[1], atol=1e-3).all()
+
+
+@engines
 def test_label_poisoning_of_real_labels_says_what_to_do(engine: Any) -> None:
     """The advice must name a parameter that exists."""
     with pytest.raises(InputError, match="relabel=") as caught:

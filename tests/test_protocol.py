@@ -753,7 +753,7 @@ def test_whole_parts_by_pieces(engine: Any, monkeypatch: pytest.MonkeyPatch) -> 
     how = Method(local=SGD(lr=0.1, steps=2), personal=ALL, aggregate=ByLoss(), batch=BATCH)
     whole = run(TASK, federation(), how, rounds=ROUNDS, engine=engine)
     numbers = whole.evaluate("train", "validation").values
-    monkeypatch.setattr("dittofl.task.HELD", 1)
+    monkeypatch.setattr("dittofl.objective.HELD", 1)
     monkeypatch.setattr("dittofl.evaluate.HELD", 1)
     pieces = run(TASK, federation(), how, rounds=ROUNDS, engine=engine)
     assert gap(whole, pieces) <= 1e-12
