@@ -3,7 +3,8 @@
     python benchmarks/linear.py [--devices 1000] [--features 100] [--batch 10] [--repeats 7]
 
 One round visits every device for one minibatch step of FedAvg on logistic regression, on one thread. The plain loop is
-what a careful person writes without a library: one module, parameters copied in, one backward, the mean of the deltas.
+what a careful person writes without a library: one module, parameters copied in, one backward, the matrix of updates
+that any defence needs, its mean.
 Floors for the batched round: the gathered samples are read and written once (2 · devices · batch · features · 4 bytes)
 and the arithmetic is 6 · devices · batch · features operations.
 """
@@ -38,10 +39,10 @@ def plain(
     w = [p.detach().clone() for p in parameters]
     held = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in samples.values()]
     draws = torch.Generator().manual_seed(0)
+    delta = torch.empty(len(held), sum(p.numel() for p in parameters))
 
     def once() -> Tensor:
-        total = [torch.zeros_like(p) for p in w]
-        for x, y in held:
+        for k, (x, y) in enumerate(held):
             with torch.no_grad():
                 for p, start in zip(parameters, w, strict=True):
                     p.copy_(start)
@@ -49,12 +50,12 @@ def plain(
             value = loss(module(x[index]).squeeze(-1), y[index])
             grads = torch.autograd.grad(value, parameters)
             with torch.no_grad():
-                for p, g, start, sum_ in zip(parameters, grads, w, total, strict=True):
+                for p, g in zip(parameters, grads, strict=True):
                     p -= lr * g
-                    sum_ += p - start
-        for p, sum_ in zip(w, total, strict=True):
-            p += sum_ / len(held)
-        return w[0]
+                delta[k] = torch.cat([(p - start).flatten() for p, start in zip(parameters, w, strict=True)])
+        for p, step in zip(w, delta.mean(0).split([p.numel() for p in w]), strict=True):
+            p += step.view(p.shape)
+        return delta
 
     return once
 

@@ -63,7 +63,16 @@ class Stream:
             segment = np.repeat(np.arange(len(device)), length)
             inner = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
             seeds = extend(extend(keys(self.seed, purpose), self.tags[device]), epoch[stale])
-            shuffled = np.lexsort((extend(seeds[segment], inner), segment))
-            order[self.offset[device][segment] + inner] = inner[shuffled]
+            order[self.offset[device][segment] + inner] = _shuffled(extend(seeds[segment], inner), inner, length)
             current[device] = epoch[stale]
         return order
+
+
+def _shuffled(draws: Keys, inner: Ints, length: Ints) -> Ints:
+    """0 … length − 1 of each device, in the order of its draws."""
+    if len(inner) * 2 < len(length) * (longest := int(length.max())):
+        return inner[np.lexsort((draws, np.repeat(np.arange(len(length)), length)))]
+    rows = np.full((len(length), longest), np.iinfo(np.uint64).max)  # devices of about one size are sorted side by side
+    there = np.arange(longest) < length[:, None]
+    rows[there] = draws
+    return np.argsort(rows, axis=1, kind="stable")[there]

@@ -1,6 +1,6 @@
 """What a module is fed: one tensor, a tuple of them (positional arguments) or a dict (keyword arguments)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
@@ -26,3 +26,10 @@ def parts(x: Inputs) -> tuple[Tensor, ...]:
     if isinstance(x, tuple):
         return x
     return tuple(x.values()) if isinstance(x, dict) else (x,)
+
+
+def rebuilt(like: Inputs, tensors: Sequence[Tensor]) -> Inputs:
+    """An input of the same structure that holds these tensors."""
+    if isinstance(like, dict):
+        return dict(zip(like, tensors, strict=True))
+    return tuple(tensors) if isinstance(like, tuple) else tensors[0]

@@ -42,7 +42,7 @@ class Walk(NamedTuple):
 
 def begin(through: Chain, v: Vector) -> Walk:
     """A walk that starts at v."""
-    return Walk(v, tuple(link.init(v) for link in through))
+    return Walk(v, tuple([link.init(v) for link in through]))
 
 
 def descend(s: Walk, d: Vector, rate: Any, through: Chain) -> Walk:

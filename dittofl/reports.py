@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dittofl.errors import blamed, require, short
+from dittofl.errors import InputError, blamed, short
 from dittofl.types import Aggregator, Report
 
 
@@ -31,11 +31,12 @@ def aggregated(aggregator: Aggregator, report: Report, state: Any) -> tuple[Tens
     """δ and the next state, refused where δ is not a row."""
     with blamed("the aggregator"):
         answer = aggregator(report, state)
-    proper = isinstance(answer, tuple) and len(answer) == 2
-    require(
-        proper, f"the aggregator must return (δ, state), got {short(answer)}: a function of a report needs no state"
-    )
+    if not (isinstance(answer, tuple) and len(answer) == 2):
+        raise InputError(
+            f"the aggregator must return (δ, state), got {short(answer)}: a function of a report needs no state"
+        )
     delta, P = answer[0], report.delta.shape[1]
-    got = f"shape {tuple(delta.shape)}" if isinstance(delta, Tensor) else f"{type(delta).__name__} {short(delta)}"
-    require(getattr(delta, "shape", None) == (P,), f"the aggregator must give one row, [{P}], got {got}")
+    if getattr(delta, "shape", None) != (P,):
+        got = f"shape {tuple(delta.shape)}" if isinstance(delta, Tensor) else f"{type(delta).__name__} {short(delta)}"
+        raise InputError(f"the aggregator must give one row, [{P}], got {got}")
     return answer

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dittofl.errors import blamed, require, short
+from dittofl.errors import InputError, blamed, short
 from dittofl.seeds import Keys, Purpose, keys, uniforms
 
 Ids = NDArray[np.int64]
@@ -59,8 +59,7 @@ def draw(rule: Sampling, t: int, m: int, sizes: Ids, seed: int) -> Ids:
     with blamed("sampling"):
         drawn = np.asarray(rule(t, m, sizes, seed))
     proper = drawn.shape == (m,) and drawn.dtype.kind in "iu" and len(np.unique(drawn)) == m
-    require(
-        proper and drawn.min() >= 0 and drawn.max() < len(sizes),
-        f"sampling must give {m} distinct numbers from 0 to {len(sizes) - 1}, got {short(drawn.tolist())}",
-    )
+    if not (proper and drawn.min() >= 0 and drawn.max() < len(sizes)):
+        wanted = f"{m} distinct numbers from 0 to {len(sizes) - 1}"
+        raise InputError(f"sampling must give {wanted}, got {short(drawn.tolist())}")
     return drawn.astype(np.int64)

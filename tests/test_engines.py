@@ -51,10 +51,12 @@ from tests.problems import (
     everything,
     federation,
     gap,
+    integers,
     linear,
     method,
     mlp,
     named,
+    normal,
     pairs,
     reals,
     rows,
@@ -273,10 +275,10 @@ def test_what_is_compared_takes_part(name: str) -> None:
     assert not torch.allclose(everything(looped(name))[key], other, atol=1e-3)
 
 
-def masks(engine: Any, *dropouts: nn.Module) -> list[Tensor]:
-    """1 − what is kept, over two devices and two rounds: with ones behind dropout, ∇F_k is the mask / (1 − p)."""
-    module = seeded(lambda: nn.Sequential(*dropouts, nn.Linear(200, 1, bias=False)))
-    task = Task(module, lambda out, y: out + 0 * y, target=Real())
+def seen(engine: Any, *layers: nn.Module, **options: Any) -> list[Tensor]:
+    """What the last layers of two devices see of one sample of ones in two rounds: ∇F_k, as the loss is the output."""
+    module = seeded(lambda: nn.Sequential(*layers, nn.Linear(200, 1, bias=False)))
+    task = Task(module, lambda out, y: out + 0 * y, target=Real(), **options)
     ones = torch.ones(1, 200, dtype=torch.float64)
     data = Federation.from_parts(train={k: (ones, torch.zeros(1)) for k in range(2)}, test={})
     how = Method(local=Gradient(), personal={"first": Local(lr=1.0)}, aggregate=lambda report: report.delta[0])
@@ -284,7 +286,9 @@ def masks(engine: Any, *dropouts: nn.Module) -> list[Tensor]:
     for result in federate(task, data, how, rounds=2, engine=engine):
         found += [*rows(result, "global")]
         if result.t == 1:
-            assert torch.allclose(result.w0 - rows(result, "first"), rows(result, "global"))  # shared with w
+            assert torch.allclose(result.w0 - rows(result, "first"), rows(result, "global"))  # w and v see the same
+    assert len(found) == 4
+    assert not any(torch.equal(one, other) for a, one in enumerate(found) for other in found[:a])
     return found
 
 
@@ -315,13 +319,17 @@ class Gradient:
 @pytest.mark.parametrize(("p", "layers", "kept"), [(0.25, 1, 0.75), (0.5, 2, 0.25)])
 def test_dropout_masks(engine: Any, p: float, layers: int, kept: float) -> None:
     """A mask of its own for each device, minibatch and layer; their mean is no dropout."""
-    found = masks(engine, *[nn.Dropout(p) for _ in range(layers)])
-    assert len(found) == 4
-    for a, mask in enumerate(found):
+    for mask in seen(engine, *[nn.Dropout(p) for _ in range(layers)]):
         ones = mask.abs() > 1e-12
         assert abs(float(ones.double().mean()) - kept) < 0.1
         assert torch.allclose(mask[ones], torch.full((), 1 / kept, dtype=torch.float64))
-        assert not any(torch.equal(mask, other) for other in found[:a])
+
+
+@engines
+def test_a_transform_draws_anew_for_each_device_and_minibatch(engine: Any) -> None:
+    for x in seen(engine, transform=shaken):
+        assert 0.2 < float(x.std()) < 0.4
+        assert abs(float(x.mean()) - 1) < 0.1
 
 
 # What no number depends on
@@ -331,13 +339,26 @@ FIVE = {**PERSONAL, "further": Ditto(lam=0.2, lr=0.1, steps=7), "adam": Local(lr
 SMOOTH = {"plain": TASK, "dropout": Task(dropped(), CE), "transform": Task(mlp(), CE, transform=shaken)}
 
 
+def waves(n: int, seed: int) -> tuple[Tensor, Tensor]:
+    return normal(n, 1, 16, seed=seed), integers(3, n, seed=seed + 1)
+
+
+def convolved_waves() -> nn.Module:
+    """The convolutions of all models become one with groups, which rounds by their number in a fused call."""
+    layers = nn.Conv1d(1, 6, 3, padding=1), nn.Tanh(), nn.Conv1d(6, 4, 3), nn.Flatten(), nn.Linear(56, 3)
+    return seeded(lambda: nn.Sequential(*layers))
+
+
+ALONE = {name: (task, federation()) for name, task in SMOOTH.items()}
+ALONE["rounding"] = Task(convolved_waves(), CE), federation(waves, {"a": (20, 0, 0), "b": (7, 0, 0), "c": (33, 0, 0)})
+
+
 @unfused
-@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("name", ALONE)
 def test_w_does_not_know_the_personal_solvers(engine: Any, name: str) -> None:
     options = {"engine": engine, "cohort": 3, "attack": A2(count=2)}
     alone, beside = (
-        [r.w for r in federate(SMOOTH[name], federation(), method(personal=its), rounds=3, **options)]
-        for its in ({}, FIVE)
+        [r.w for r in federate(*ALONE[name], method(personal=its), rounds=3, **options)] for its in ({}, FIVE)
     )
     assert all(torch.equal(a, b) for a, b in zip(alone, beside, strict=True))
     assert len({tuple(w.tolist()) for w in alone}) == 3
@@ -431,6 +452,7 @@ def test_rows_in_many_small_blocks(engine: Any, monkeypatch: pytest.MonkeyPatch)
     one = everything(run(TASK, federation(), method(), **options))
     for rows_a_block in (1, 2):
         monkeypatch.setattr("dittofl.engine.rows.BLOCK", rows_a_block * 43 * 8)
+        monkeypatch.setattr("dittofl.engine.loop.GROUP", 1, raising=False)
         many = run(TASK, federation(), method(), **options)
         assert len(many.rows["ditto"].blocks) > 1
         assert same(one, everything(many))

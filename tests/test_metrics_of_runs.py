@@ -46,6 +46,7 @@ from tests.problems import (
     everything,
     federation,
     half_square,
+    integers,
     linear,
     method,
     mlp,
@@ -494,6 +495,37 @@ def test_the_three_attacks_do_what_they_say(engine: Any) -> None:
     assert_allclose(
         reports["A2 std"][who] / 3, reports["A2"][who] / reports["A1"][who].std(1, correction=0, keepdim=True)
     )
+
+
+def twos(n: int, seed: int) -> Any:
+    """Two classes."""
+    return normal(n, 4, seed=seed), integers(2, n, seed=seed + 1)
+
+
+@pytest.mark.parametrize(
+    ("task", "make", "flipped"),
+    [
+        (Task(mlp(2), CE), twos, lambda y: 1 - y),
+        (Task(linear(), BCE), binary, lambda y: 1 - y),
+        (Task(mlp(), BCE), several, lambda y: 1 - y),
+        (Task(linear(), hinge), signs, lambda y: -y),
+    ],
+    ids=["two classes", "binary", "multi-label", "signs"],
+)
+def test_two_labels_are_flipped(task: Task, make: Make, flipped: Callable[[Tensor], Tensor]) -> None:
+    result = run(task, federation(make), method(), rounds=1, attack=A1(count=2))
+    for k, (start, _, stop, _) in enumerate(result.federation.bounds):
+        y, clean = (labels[start:stop] for labels in (result.setting.y, result.federation.y))
+        assert torch.equal(y, flipped(clean) if result.malicious[k] else clean)
+
+
+def test_more_labels_are_redrawn_uniformly() -> None:
+    """A third of them stays by chance."""
+    result = run(TASK, federation(sizes={"a": (600, 0, 0), "b": (600, 0, 0)}), method(), rounds=1, attack=A1(count=2))
+    y, clean = result.setting.y, result.federation.y
+    assert abs(float((y == clean).double().mean()) - 1 / 3) < 0.06
+    assert_allclose(torch.bincount(y) / len(y), 1 / 3, atol=0.06)
+    assert not torch.equal(y[:600], y[600:])
 
 
 @engines

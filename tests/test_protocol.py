@@ -283,6 +283,36 @@ def test_a_greedy_choice_on_validation_losses(engine: Any) -> None:
     assert len({pick for _, pick in picks}) > 1
 
 
+def errors(out: Tensor, y: Tensor, anchor: Tensor) -> Tensor:
+    """Of another dtype than the module's."""
+    return (out.argmax(1) != y).float()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByErrors(Greedy):
+    """The same by the share of errors on the train part."""
+
+    def asks(self, steps: int) -> tuple[Ask, ...]:
+        return (Ask(), Ask(On.TRAIN, of=errors, grad=False)) * steps
+
+
+@engines
+def test_losses_only_may_be_any_number_a_sample(engine: Any) -> None:
+    data = federation()
+    result = run(Task(mlp(), CE), data, beside(ByErrors()), rounds=1, engine=engine)
+    hand, picks = ByHand(result, drawn=2), set()
+    for k in range(5):
+        v, (x, y) = hand.w0, hand.part(k, "train")
+        for q in range(3):
+            g = hand.g(v, hand.minibatch(k, 0, q, 3))
+            candidates = [v - LR * (g + lam * (v - hand.w0)) for lam in (0.0, 1.0, 3.0)]
+            wrong = [int((hand.out(row, x).argmax(1) != y).sum()) for row in candidates]
+            picks.add(pick := int(np.argmin(wrong)))
+            v = candidates[pick]
+        assert_allclose(rows(result, "v")[k], v, rtol=0, atol=1e-12)
+    assert len(picks) > 1
+
+
 # (d) Losses and gradients on the whole train part
 
 
@@ -748,14 +778,16 @@ def test_infinite_losses_of_other_devices_do_not_reach_one_without_samples(engin
 
 
 @engines
-def test_whole_parts_by_pieces(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part that memory does not hold at once is evaluated by pieces, with the same result."""
+@pytest.mark.parametrize("name", ["mlp", "batch norm"])
+def test_whole_parts_by_pieces(engine: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part that memory does not hold at once is evaluated by pieces, unless its samples mix."""
+    task, data = Task(MODULES[name](), CE, penalty=ridge), federation(sizes=PAIRS)
     how = Method(local=SGD(lr=0.1, steps=2), personal=ALL, aggregate=ByLoss(), batch=BATCH)
-    whole = run(TASK, federation(), how, rounds=ROUNDS, engine=engine)
+    whole = run(task, data, how, rounds=2, engine=engine)
     numbers = whole.evaluate("train", "validation").values
-    monkeypatch.setattr("dittofl.objective.HELD", 1)
-    monkeypatch.setattr("dittofl.evaluate.HELD", 1)
-    pieces = run(TASK, federation(), how, rounds=ROUNDS, engine=engine)
+    for module in ("objective", "evaluate"):
+        monkeypatch.setattr(f"dittofl.{module}.HELD", 1)
+    pieces = run(task, data, how, rounds=2, engine=engine)
     assert gap(whole, pieces) <= 1e-12
     for key, scores in pieces.evaluate("train", "validation").values.items():
         assert_allclose(scores["loss"], numbers[key]["loss"], atol=1e-11)

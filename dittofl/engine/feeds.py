@@ -9,7 +9,7 @@ from torch import Tensor
 from dittofl.batches import Batch, Ints
 from dittofl.engine.setting import Setting
 from dittofl.federation import Part
-from dittofl.inputs import Inputs, each, parts
+from dittofl.inputs import Inputs, each, parts, rebuilt
 from dittofl.seeds import Keys
 
 
@@ -81,7 +81,4 @@ def _filled(x: Tensor, columns: int, axis: int) -> Tensor:
 
 def _stacked(inputs: list[Inputs]) -> Inputs:
     columns = [torch.stack(one) for one in zip(*map(parts, inputs), strict=True)]
-    first = inputs[0]
-    if isinstance(first, dict):
-        return dict(zip(first, columns, strict=True))
-    return tuple(columns) if isinstance(first, tuple) else columns[0]
+    return rebuilt(inputs[0], columns)

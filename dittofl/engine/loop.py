@@ -1,20 +1,26 @@
 """The plain engine: one device after the other. The oracle of every test, and the fastest for convolutions on a CPU."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dittofl.dropout import Masks
+from dittofl.engine.pages import keep_pages
 from dittofl.engine.rows import Ids, Rows
+from dittofl.engine.samples import Fetch, Samples, minibatches, whole
 from dittofl.engine.setting import PART_OF, Plan, Setting, Visit
 from dittofl.federation import Part
 from dittofl.inputs import Inputs
 from dittofl.module import call, trained
 from dittofl.types import Ask, Down, Sent, Solver
+
+STAY = nullcontext()
+GROUP = 2**22  # elements of rows that are fetched at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,13 +31,6 @@ class Loop:
         return LoopEngine(setting)
 
 
-class Samples(NamedTuple):
-    """The samples of one evaluation on one device."""
-
-    places: Tensor
-    key: np.uint64 | None  # of a minibatch, for augmentation and dropout; None for a whole part
-
-
 class LoopEngine:
     """Algorithm 1's inner loop, written out."""
 
@@ -39,81 +38,105 @@ class LoopEngine:
         self.setting, self.objective = setting, setting.objective
         self.module = setting.objective.module
         self.parameters = [parameter for _, parameter in trained(self.module)]
-        self.one = torch.ones_like(self.objective.w0[0])
+        self.weights: dict[tuple[int, int], Tensor] = {}
+        if setting.device.type == "cpu":
+            keep_pages()
 
     def visit(self, visit: Visit) -> Sent | None:
         plan = Plan(self.setting, visit)
-        samples = {name: [self._samples(plan, name, i) for i in range(len(plan.asks[name]))] for name in visit.solvers}
-        sent = Sent(visit.down.w[:0])
-        for a, k in enumerate(visit.ids):
-            down = visit.down._replace(n=int(self.setting.stream.n[k]))
-            here = visit.ids[a : a + 1]
-            for name, solver in visit.solvers.items():
-                row = visit.rows[name].get(here)[0]
-                s = solver.start(row, down)
-                for i, ask in enumerate(plan.asks[name][: plan.lengths[name][a]]):
-                    f, g = self._answer(solver.points(s, down, i), ask, down, samples[name][i](a))
-                    s = solver.step(s, down, i, f, g)
-                if name == visit.lead:
-                    sent = _collected(sent, visit.sender().send(s, row, down), a, len(visit.ids))
-                visit.rows[name].put(here, solver.keep(s, row, down)[None])
-        return None if visit.lead is None else sent
+        fetch = cache(lambda feed: minibatches(self.setting, plan.batch(feed)))
+        samples = {
+            name: [self._samples(plan, name, i, fetch) for i in range(len(plan.asks[name]))] for name in visit.solvers
+        }
+        sent: list[Sent] = []
+        sizes = self.setting.stream.n.tolist()
+        w, extra, t, _, layout = visit.down
+        for group in self._groups(len(visit.ids)):
+            ids = visit.ids[group]
+            rows = {name: store.get(ids).unbind() for name, store in visit.rows.items() if name in visit.solvers}
+            kept: dict[str, list[Tensor]] = {name: [] for name in rows}
+            for a, k in zip(group.tolist(), ids.tolist(), strict=True):
+                down = Down(w, extra, t, sizes[k], layout)
+                for name, solver in visit.solvers.items():
+                    row = rows[name][a - group[0]]
+                    s = solver.start(row, down)
+                    for i, ask in enumerate(plan.asks[name][: plan.lengths[name][a]]):
+                        f, g = self._answer(solver.points(s, down, i), ask, down, samples[name][i](a))
+                        s = solver.step(s, down, i, f, g)
+                    if name == visit.lead:
+                        _collect(sent, visit.sender().send(s, row, down), a, len(visit.ids))
+                    kept[name].append(solver.keep(s, row, down))
+            for name, own in kept.items():
+                visit.rows[name].put(ids, _stack(own))
+        return sent[0] if sent else None
 
-    def _samples(self, plan: Plan, name: str, i: int) -> Callable[[int], Samples]:
-        """Which samples evaluation i of a solver sees on the a-th device."""
+    def _groups(self, m: int) -> list[Ids]:
+        """Places in the cohort whose rows are fetched and stored together: many small ones, or one large."""
+        return np.split(
+            np.arange(m), range(GROUP // self.objective.layout.P + 1, m, GROUP // self.objective.layout.P + 1)
+        )
+
+    def _samples(self, plan: Plan, name: str, i: int, fetch: Callable[[tuple[int, bytes]], Fetch]) -> Fetch:
+        """What evaluation i of a solver sees on the a-th device."""
         part = PART_OF.get(plan.asks[name][i].on)
-        if part is not None:
-            return lambda a: Samples(self.setting.put(self.setting.span(int(plan.ids[a]), part)), None)
-        batch = plan.batch(plan.feed(name, i))
-        places, width = self.setting.put(batch.places), batch.width.tolist()
-        return lambda a: Samples(places[a, : width[a]], batch.key[a])
+        return fetch(plan.feed(name, i)) if part is None else lambda a: whole(self.setting, int(plan.ids[a]), part)
 
     def _answer(
         self, points: tuple[Tensor, ...], ask: Ask, down: Down, samples: Samples
     ) -> tuple[Tensor, Tensor | None]:
         """Losses f [points] and gradients g [points, P]."""
-        with torch.set_grad_enabled(ask.grad):
-            value = self._whole if samples.key is None else self._minibatch
+        value = self._whole if samples.key is None else self._minibatch
+        with STAY if torch.is_grad_enabled() == ask.grad else torch.set_grad_enabled(ask.grad):
             answers = [value(point, ask, down, samples) for point in points]
-        f, g = zip(*answers, strict=True)
-        return _stack(f), _stack(g) if ask.grad else None
+        if len(answers) == 1:
+            f, g = answers[0]
+            return f[None], g[None] if ask.grad else None
+        return torch.stack([f for f, _ in answers]), torch.stack([g for _, g in answers]) if ask.grad else None
 
     def _minibatch(self, point: Tensor, ask: Ask, down: Down, samples: Samples) -> tuple[Tensor, Tensor]:
         """F(point) and ∇F(point) on one minibatch, in training mode."""
-        x = self.setting.inputs(samples.places)
-        if samples.key is not None:
-            x = self.setting.augmented(x, samples.key)
-        losses = self._losses(point, ask, down, x, samples)
-        return self._differentiated(self._penalised(losses.mean(), 1.0), ask)
+        return self._differentiated(self._losses(point, ask, down, samples), samples.y.shape[0], 1.0, ask)
 
     def _whole(self, point: Tensor, ask: Ask, down: Down, samples: Samples) -> tuple[Tensor, Tensor]:
         """The same over a whole part, in evaluation mode and by pieces; a part without samples has loss 0."""
-        f, g, n = point.new_zeros(()), torch.zeros_like(point), len(samples.places)
-        for piece in samples.places.split(self.objective.piece(n)) if n else ():
-            losses = self._losses(point, ask, down, self.setting.inputs(piece), Samples(piece, None))
-            of_piece = self._differentiated(self._penalised(losses.sum() / n, len(piece) / n), ask)
+        f, g, n = point.new_zeros(()), torch.zeros_like(point), len(samples.y)
+        for piece in samples.pieces(self.objective.piece(n)):
+            of_piece = self._differentiated(self._losses(point, ask, down, piece), n, len(piece.y) / n, ask)
             f, g = f + of_piece[0], g + of_piece[1]
         return f, g
 
-    def _losses(self, point: Tensor, ask: Ask, down: Down, x: Inputs, samples: Samples) -> Tensor:
-        y = self.setting.y.index_select(0, samples.places)
+    def _losses(self, point: Tensor, ask: Ask, down: Down, samples: Samples) -> Tensor:
+        x, y, key = samples
+        x = x if key is None else self.setting.augmented(x, key)
         if ask.of is None:
-            return self.objective.losses(self._forward(point, x, samples.key), y)
+            return self.objective.losses(self._forward(point, x, key), y)
         with torch.no_grad():
-            anchor = self._forward(down.w, x, samples.key)
-        return self.objective.other(ask.of, self._forward(point, x, samples.key), y, anchor)
+            anchor = self._forward(down.w, x, key)
+        return self.objective.other(ask.of, self._forward(point, x, key), y, anchor)
 
-    def _penalised(self, value: Tensor, share: float) -> Tensor:
-        penalty = self.objective.task.penalty
-        return value if penalty is None else value + share * penalty(dict(trained(self.module)))
-
-    def _differentiated(self, value: Tensor, ask: Ask) -> tuple[Tensor, Tensor]:
-        """The loss and its gradient as a row."""
+    def _differentiated(self, losses: Tensor, n: int, share: float, ask: Ask) -> tuple[Tensor, Tensor]:
+        """Σ losses / n + share · penalty, and its gradient as a row."""
+        weight = self._weights(losses.shape[0], n)
+        f, outputs, weights = losses.detach().to(weight) @ weight, [losses], [weight]
+        if self.objective.task.penalty is not None:
+            penalty = torch.as_tensor(share * self.objective.task.penalty(dict(trained(self.module))))
+            f = f + penalty.detach()
+            if penalty.requires_grad:
+                outputs, weights = [losses, penalty], [*weights, torch.ones_like(penalty)]
         if not ask.grad:
-            return value, value
-        grads = torch.autograd.grad((value,), self.parameters, (self.one,), allow_unused=True)
+            return f, f
+        # The mean's gradient is given, not traced: one node less for autograd to walk.
+        grads = torch.autograd.grad(outputs, self.parameters, weights, allow_unused=True)
         flat = [torch.zeros_like(p) if g is None else g for g, p in zip(grads, self.parameters, strict=True)]
-        return value.detach(), torch.cat([g.reshape(-1) for g in flat])
+        return f, torch.cat([g.reshape(-1) for g in flat])
+
+    def _weights(self, count: int, n: int) -> Tensor:
+        """1/n for each sample; made once, as minibatches have few sizes."""
+        if (count, n) not in self.weights:
+            self.weights[count, n] = torch.full(
+                (count,), 1 / n, dtype=self.objective.w0.dtype, device=self.setting.device
+            )
+        return self.weights[count, n]
 
     def _forward(self, row: Tensor, x: Inputs, key: np.uint64 | None = None) -> Tensor:
         """The module's outputs with a row as its parameters; a key means training mode."""
@@ -136,15 +159,10 @@ class LoopEngine:
     def outputs(self, models: Tensor, ids: Ids, part: Part) -> Tensor:
         out = []
         for a, k in enumerate(ids):
-            index = self.setting.put(self.setting.span(int(k), part))
-            row = models if models.dim() == 1 else models[a]
-            for piece in index.split(self.objective.piece(len(index))) if len(index) else ():
-                out.append(self._forward(row, self.setting.inputs(piece)))
+            samples, row = whole(self.setting, int(k), part), models if models.dim() == 1 else models[a]
+            for piece in samples.pieces(self.objective.piece(len(samples.y))):
+                out.append(self._forward(row, piece.x))
         return torch.cat(out)
-
-
-def _stack(values: tuple[Tensor, ...]) -> Tensor:
-    return values[0][None] if len(values) == 1 else torch.stack(values)
 
 
 def _matrix(m: int, row: Tensor) -> Tensor:
@@ -154,11 +172,14 @@ def _matrix(m: int, row: Tensor) -> Tensor:
     return torch.from_numpy(np.empty((m, *row.shape), dtype=row.numpy().dtype))
 
 
-def _collected(sent: Sent, one: Sent, a: int, m: int) -> Sent:
-    """The cohort's matrix with its a-th row filled in, so that no second copy of it is ever held."""
-    if a == 0:
-        sent = Sent(_matrix(m, one.delta), None if one.extra is None else _matrix(m, one.extra))
-    for rows, part in zip(sent, one, strict=True):
+def _collect(sent: list[Sent], one: Sent, a: int, m: int) -> None:
+    """Fills in the a-th row of the cohort's matrix, so that no second copy of it is ever held."""
+    if not sent:
+        sent.append(Sent(_matrix(m, one.delta), None if one.extra is None else _matrix(m, one.extra)))
+    for rows, part in zip(sent[0], one, strict=True):
         if rows is not None and part is not None:
             rows[a] = part
-    return sent
+
+
+def _stack(rows: list[Tensor]) -> Tensor:
+    return rows[0][None] if len(rows) == 1 else torch.stack(rows)

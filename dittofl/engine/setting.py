@@ -53,7 +53,9 @@ class Setting:
         transform = self.objective.task.transform
         if transform is None:
             return x
-        return transform(x, torch.Generator(self.device).manual_seed(int(key ^ np.uint64(Purpose.AUGMENT)) >> 1))
+        return transform(
+            each(x, torch.clone), torch.Generator(self.device).manual_seed(int(key ^ np.uint64(Purpose.AUGMENT)) >> 1)
+        )
 
 
 class Visit(NamedTuple):
