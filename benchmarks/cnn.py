@@ -1,4 +1,5 @@
-"""The Fashion CNN on a CPU: what share of the machine's float32 matrix-product rate the loop reaches, in one run.
+"""The Fashion CNN on a CPU: what share of the machine's float32 matrix-product rate the loop reaches, in one run, and
+beside it torch's own training step of one module (channels last, torch.optim.SGD), whose rows never leave the cache.
 
     python benchmarks/cnn.py [--threads 2] [--repeats 7]
 
@@ -36,6 +37,19 @@ def interleaved(work: dict[str, Callable[[], object]], repeats: int) -> dict[str
     return {name: statistics.median(taken[2:]) for name, taken in times.items()}
 
 
+def plain() -> Callable[[], object]:
+    """One step of one module by torch alone: no cohort, no update to send, no row to keep."""
+    module = cnn().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    x, y, sgd = torch.randn(BATCH, 1, 28, 28), torch.arange(BATCH) % 10, torch.optim.SGD(module.parameters(), lr=0.05)
+
+    def step() -> None:
+        sgd.zero_grad()
+        nn.functional.cross_entropy(module(x), y).backward()
+        sgd.step()
+
+    return step
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -54,14 +68,17 @@ def main() -> None:
         name: federate(task, federation, one, rounds=10**9, cohort=COHORT, engine=Loop())
         for name, one in methods.items()
     }
-    taken = interleaved({"gemm": lambda: a @ b} | {name: run.__next__ for name, run in runs.items()}, given.repeats)
+    taken = interleaved(
+        {"gemm": lambda: a @ b, "torch alone": plain()} | {name: run.__next__ for name, run in runs.items()},
+        given.repeats,
+    )
     gemm = 2 * 2048**3 / taken["gemm"]
     print(f"matrix product: {gemm / 1e9:.0f} Gflop/s on {given.threads} threads")
     share = {}
-    for name, one in methods.items():
-        steps = COHORT * 2 * (1 + len(one.personal))
-        share[name] = STEP * steps / taken[name] / gemm
-        print(f"{name:<16}{1e3 * taken[name] / steps:>7.2f} ms a step{100 * share[name]:>6.0f} % of that rate")
+    steps = {"torch alone": 1} | {name: COHORT * 2 * (1 + len(one.personal)) for name, one in methods.items()}
+    for name, count in steps.items():
+        share[name] = STEP * count / taken[name] / gemm
+        print(f"{name:<16}{1e3 * taken[name] / count:>7.2f} ms a step{100 * share[name]:>6.0f} % of that rate")
     print(json.dumps({"gemm_gflops": gemm / 1e9, "share": share, "threads": given.threads}))
 
 
