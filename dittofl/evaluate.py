@@ -56,6 +56,12 @@ class Evaluation:
         which = ~self.malicious if whom == "benign" else np.ones_like(self.malicious)
         return summarise(scores[metric], self.sizes[part], which, lower_is_better=metric in self.lower)
 
+    @property
+    def headline(self) -> Part:
+        """Test data, or what was evaluated first."""
+        parts = [part for _, part in self.values]
+        return "test" if "test" in parts else parts[0]
+
     def __str__(self) -> str:
         return "\n".join(self._lines())
 

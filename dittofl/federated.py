@@ -1,10 +1,12 @@
 """A federation in training: Algorithm 1, one round at a time."""
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from dittofl.attack import Attack
 from dittofl.engine import Auto, Loop, Setting, Visit, Vmap, tried
@@ -26,6 +28,14 @@ class Drawn(NamedTuple):
     cohort: Ids
     malicious: int  # how many of them are
     dropped: int  # reports that were not finite
+
+
+class Saved(NamedTuple):
+    """A run between two rounds, as a checkpoint holds it."""
+
+    t: int
+    state: Mapping[str, Tensor]  # `Federated.state`
+    rows: Mapping[str, Iterable[tuple[Ids, Tensor]]]  # of each solver what its devices put, oldest first
 
 
 class Federated:
@@ -67,6 +77,41 @@ class Federated:
         self.visits[ids] += 1
         self.t += 1
         self.history.append(Drawn(ids, int(self.malicious[ids].sum()), dropped))
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the next round depends on, but for t and the devices' rows: w, w⁰, visits, what the server keeps."""
+        kept = {"aggregator": self.aggregator_state, "server": self.server_state}
+        leaves = {f"{name}.{i}": leaf for name, its in kept.items() for i, leaf in enumerate(pytree.tree_leaves(its))}
+        return {"w": self.w, "w0": self.w0, "visits": torch.from_numpy(self.visits), **leaves}
+
+    def restore(self, saved: Saved) -> None:
+        """Goes on where an equal run was saved."""
+
+        def like(name: str, here: Tensor) -> Tensor:
+            there = saved.state.get(name)
+            fits = there is not None and there.shape == here.shape and there.dtype == here.dtype
+            require(fits, f"the saved {name} does not belong to this run: start anew")
+            return there.to(here.device)  # type: ignore[union-attr]
+
+        mine = self.state()
+        found = {name: like(name, tensor) for name, tensor in mine.items()}
+        self.t, self.w, self.w0, self.visits = saved.t, found["w"], found["w0"], found["visits"].numpy().copy()
+        self.aggregator_state, self.server_state = (
+            pytree.tree_unflatten([leaf for key, leaf in found.items() if key.startswith(f"{name}.")], spec)
+            for name, spec in (
+                ("aggregator", pytree.tree_structure(self.aggregator_state)),
+                ("server", pytree.tree_structure(self.server_state)),
+            )
+        )
+        for name, store in self.rows.items():
+            store.first = self.solvers[name].init(self.w0)
+            for ids, values in saved.rows.get(name, ()):
+                store.put(ids, values.to(store.first))
+
+    @property
+    def metrics(self) -> list[str]:
+        """What every model is measured by."""
+        return [*(["accuracy"] if self.objective.accurate else []), "loss", *self.objective.task.metrics]
 
     def evaluate(self, *parts: Part) -> Evaluation:
         """Metrics of w and every personal model on every device, on these parts (default: test)."""

@@ -22,6 +22,10 @@ LAYERS = (
     {"method"},
     {"engine"},
     {"federate", "federated", "reports", "sampling", "evaluate", "metrics", "personalise"},
+    {"datasets", "models"},
+    {"experiment"},
+    {"report"},
+    {"cli"},
 )
 FILE_LINES = 200
 BODY_LINES = 50  # the goal of the house style is 25

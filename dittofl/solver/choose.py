@@ -50,6 +50,32 @@ class Choose:
         return np.where(n < self.enough, self.among.index(self.few), best)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LambdaRule:
+    """The paper's rule, before it is known how strong the attack is: rows of `Ditto`, and `Choose` among them.
+
+    λ from {.1, 1, 2}, and 1 where a device has too little validation data; under a strong attack (any A3, or more than
+    half of the devices malicious) from {.05, .1, .2}, and .1. `strong` and `lambdas` override that.
+
+    >>> LambdaRule(lr=0.1).rows(strong=True)[1].few
+    'lam=0.1'
+    """
+
+    lr: Rate
+    steps: Steps = 1
+    through: Chain = ()
+    proximal: bool = False
+    strong: bool | None = None
+    lambdas: tuple[float, ...] | None = None
+
+    def rows(self, *, strong: bool) -> tuple[dict[str, Ditto], Choose]:
+        """The personal rows to train and how each device chooses among them."""
+        return lambda_rule(
+            strong=strong if self.strong is None else self.strong, lr=self.lr, steps=self.steps,
+            through=self.through, proximal=self.proximal, lambdas=self.lambdas,
+        )  # fmt: skip
+
+
 def lambda_rule(
     *, strong: bool, lr: Rate, steps: Steps = 1, through: Chain = (), proximal: bool = False,
     lambdas: Sequence[float] | None = None,
