@@ -89,16 +89,6 @@ class Checkpoints:
             tensors = dict(self._read(file))
             yield tensors[f"{solver}.ids"].numpy(), tensors[f"{solver}.rows"]
 
-    def row(self, name: str, device: int) -> Tensor | None:
-        """The last row that a device put for a solver, without reading the others."""
-        for file in reversed(self.manifest.rows):
-            with self._open(file) as tensors:
-                if f"{name}.ids" in set(tensors.keys()):
-                    places = (tensors.get_tensor(f"{name}.ids") == device).nonzero()
-                    if len(places):
-                        return tensors.get_slice(f"{name}.rows")[int(places[0])]  # type: ignore[no-any-return]
-        return None
-
     def state(self) -> dict[str, Tensor]:
         """What the server held."""
         require(self.manifest.generation >= 0, f"{self.folder} holds no checkpoint: let the run save one")

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-import dittofl
 from dittofl.experiment.setup import Setup
 from dittofl.experiment.spec import Spec
 
@@ -33,7 +32,7 @@ def provenance(spec: Spec, setup: Setup) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "platform": platform.platform(),
         "python": platform.python_version(),
-        "dittofl": dittofl.__version__,
+        "dittofl": metadata.version("dittofl"),
         "torch": torch.__version__,
         "git": git_commit(spec.folder),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],

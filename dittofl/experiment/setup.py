@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dittofl.attack import Attack
 from dittofl.bind import bind
@@ -16,7 +17,7 @@ from dittofl.experiment.spec import Spec
 from dittofl.federate import Rounds, federate
 from dittofl.federated import Saved
 from dittofl.federation import Federation
-from dittofl.method import Method
+from dittofl.method import GLOBAL, Method
 from dittofl.sampling import Uniform
 from dittofl.solver import LambdaRule
 from dittofl.task import Task
@@ -45,9 +46,17 @@ class Setup:
     @property
     def rows(self) -> dict[str, int]:
         """Elements of the row that each solver keeps of a device, for those that keep one."""
-        w0 = bind(self.task, self.federation, self.options["seed"]).w0
-        solvers = {"global": self.method.local, **self.method.personal}
-        return {name: n for name, solver in solvers.items() if (n := solver.init(w0).numel())}
+        solvers = {GLOBAL: self.method.local, **self.method.personal}
+        return {name: n for name, solver in solvers.items() if (n := solver.init(self._w0).numel())}
+
+    @property
+    def width(self) -> tuple[int, int]:
+        """P, and the bytes of one element."""
+        return self._w0.numel(), self._w0.element_size()
+
+    @cached_property
+    def _w0(self) -> Tensor:
+        return bind(self.task, self.federation, self.options["seed"]).w0
 
 
 def build(spec: Spec) -> Setup:
