@@ -60,7 +60,7 @@ def sections() -> dict[str, dict[str, Callable[..., Any]]]:
         "datasets": _exported(dittofl.datasets),
         "models": _exported(dittofl.models),
         "losses": losses,
-        "solvers": _exported(dittofl.solver),
+        "solvers": {name: kind for name, kind in _exported(dittofl.solver).items() if inspect.isclass(kind)},
         "optimisers": _exported(dittofl.optimiser, "Adam", "ClipNorm", "Decay", "Momentum"),
         "schedules": _exported(dittofl.schedule, "Cosine", "Geometric", "Inverse"),
         "aggregators": _exported(dittofl.aggregate),

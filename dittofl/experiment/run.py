@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from dittofl.errors import InputError
+from dittofl.errors import InputError, StoppedError
 from dittofl.experiment.files import read_json
 from dittofl.experiment.folder import RUN, SUMMARY, Folder
 from dittofl.experiment.progress import Shown
@@ -22,10 +22,6 @@ from dittofl.experiment.spec import Experiment, Spec
 from dittofl.federation import Part
 
 SHARE = 50  # a checkpoint may cost a fiftieth of the time
-
-
-class StoppedError(Exception):
-    """The user stopped a run, which has saved its state."""
 
 
 @dataclass
@@ -68,7 +64,7 @@ class Running:
         self.before, self.start = folder.checkpoints.manifest.seconds, time.monotonic()
         self.rounds = setup.federate(folder.checkpoints.load())
         self.run = self.rounds.run
-        self.parts = parts_of(self.run.federation)
+        self.parts = [part for part in parts_of(self.run.federation) if part in spec.experiment.parts]
         self.headline: Part = "test" if "test" in self.parts else "train"
         self.record = Record(folder, self.run.metrics)
 
@@ -103,8 +99,6 @@ class Running:
         if self.pace.every > 0:
             self.save()
         scored = self.run.evaluate(*self.parts)
-        self.shown.evaluated(scored)
-        self.shown.round(self.run.t)
         self.record.evaluated(scored, "benign", "all")
         return finish(self.folder, self.run, scored, facts | {"seconds": self.seconds})
 

@@ -59,8 +59,8 @@ class Setup:
         return bind(self.task, self.federation, self.options["seed"]).w0
 
 
-def build(spec: Spec) -> Setup:
-    """Makes the objects; data and model get the run's seed where the spec names none."""
+def build(spec: Spec, device: str | None = None) -> Setup:
+    """Makes the objects, for the spec's device or another; data and model get the run's seed where they name none."""
     its, names = spec.experiment, spec.names
     table = spec.table
     with _seeded(its.seed):
@@ -78,7 +78,7 @@ def build(spec: Spec) -> Setup:
     return Setup(
         task=task, federation=federation, method=method, attack=attack, strong=strong,
         options={
-            "rounds": its.rounds, "cohort": its.cohort, "seed": its.seed, "device": its.device,
+            "rounds": its.rounds, "cohort": its.cohort, "seed": its.seed, "device": device or its.device,
             "sampling": names.built(its.sampling, "sampling") if its.sampling else Uniform(),
             "engine": names.built(its.engine, "engine") if its.engine else None,
         },

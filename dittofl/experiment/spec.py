@@ -12,9 +12,10 @@ from typing import Any
 import tomli_w
 
 from dittofl.errors import InputError, finite, is_whole, require, short
-from dittofl.experiment.assign import assign
+from dittofl.experiment.assign import assign, merge
 from dittofl.experiment.construct import KIND, Names, Table
 from dittofl.experiment.names import REFERENCE, nearest, user_files
+from dittofl.federation import PARTS
 
 SPEC = "spec.toml"  # a run folder's own
 CODE = "code"  # and the user's files that it names
@@ -51,6 +52,7 @@ class Experiment:
     cohort: int | None = None
     seed: int = 0
     eval_every: int = 10
+    parts: tuple[str, ...] = PARTS
     device: str = "cpu"
     precision: str = "float32"
     deterministic: bool = False
@@ -73,6 +75,10 @@ class Experiment:
             isinstance(self.deterministic, bool), f"deterministic must be true or false, got {self.deterministic!r}"
         )
         require(isinstance(self.device, str), f"device must be a name such as 'cpu' or 'cuda', got {self.device!r}")
+        require(
+            isinstance(self.parts, list | tuple) and self.parts and set(self.parts) <= set(PARTS),
+            f"parts must be a list of {', '.join(PARTS)}, what the last evaluation covers, got {short(self.parts)}",
+        )
         for key in ("data", "model", "method"):
             value = getattr(self, key)
             require(isinstance(value, Mapping), f"{key} must be a table, got {short(value)}: write [{key}]")
@@ -115,12 +121,7 @@ def presets() -> dict[str, Path]:
 def load(source: str, changes: Sequence[Mapping[str, Any]] = (), assignments: Sequence[str] = ()) -> Spec:
     """A spec from a file, a run folder or a preset's name, with keys replaced and `a.b.c=value` assigned."""
     path, folder = _place(source)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {short(error)}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not TOML: {error}: correct it") from error
+    table = _based(path)
     table.setdefault("name", path.stem)
     for change in changes:
         table |= change
@@ -145,6 +146,25 @@ def resolve(table: Mapping[str, Any], folder: Path = Path()) -> Spec:
     scalars = {field.name: getattr(experiment, field.name) for field in fields(Experiment)}
     whole = {key: value for key, value in (scalars | filled).items() if value is not None}
     return Spec(experiment, _rounded(whole), folder)
+
+
+def _based(path: Path, heirs: tuple[Path, ...] = ()) -> Table:
+    """A file's table, over that of the preset or file that it names as `base`."""
+    require(path not in heirs, f"{path} is based on itself: name another base")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {short(error)}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not TOML: {error}: correct it") from error
+    base = table.pop("base", None)
+    if base is None:
+        return table
+    require(isinstance(base, str), f"{path}: base must name a preset or a file, got {short(base)}")
+    beside = path.parent / str(base)
+    below = _based(_place(str(beside) if beside.is_file() else str(base))[0], (*heirs, path))
+    merge(below, table)
+    return below
 
 
 def _place(source: str) -> tuple[Path, Path]:
