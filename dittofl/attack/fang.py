@@ -41,7 +41,7 @@ class FangKrum:
 
 def largest(rows: Tensor, direction: Vector, f: int, threshold: float) -> float:
     """λ for f rows −λ s among these."""
-    pairs, square = distances(rows).double(), rows.square().sum(1).double()
+    pairs, square = distances(rows).double(), torch.linalg.vector_norm(rows, dim=1).double().square()
     along, P = (rows @ direction).double(), float(direction.square().sum())
     others, near = pairs.sort(1).values[:, 1:], max(len(rows) - 2, 0)  # m − f − 2 of the m − f
     bound = others[:, :near].sum(1).min() / (max(len(rows) - f - 1, 1) * rows.shape[1])
