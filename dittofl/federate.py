@@ -105,9 +105,9 @@ def begin(
     _check(task, federation, method, attack, seed, engine)
     seed, target_device = int(seed), _device(device)
     objective = bind(task, federation, seed).to(target_device)
-    y = federation.y
+    x, y = federation.x, federation.y
     if attack is not None:
-        y = attack.labels(federation, attack.malicious(federation.K, seed), objective.target, seed)
+        x, y = attack.data(federation, attack.malicious(federation.K, seed), objective.target, seed)
     require(
         method.batch != 1 or not objective.lonely,
         "batch=1 leaves the module no batch to take statistics of: enlarge batch, or use nn.GroupNorm",
@@ -115,7 +115,7 @@ def begin(
     setting = Setting(
         objective=objective,
         federation=federation,
-        x=each(federation.x, lambda part: part.to(target_device)),
+        x=each(x, lambda part: part.to(target_device)),
         y=y.to(target_device),
         stream=Stream(federation, seed, method.batch),
     )

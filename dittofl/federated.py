@@ -1,6 +1,7 @@
 """A federation in training: Algorithm 1, one round at a time."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -9,11 +10,13 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from dittofl.attack import Attack
-from dittofl.engine import Auto, Loop, Setting, Visit, Vmap, tried
+from dittofl.attack.backdoor import triggered
+from dittofl.engine import Auto, Engine, Loop, Setting, Visit, Vmap, tried
 from dittofl.engine.rows import MemoryRows
 from dittofl.errors import cut, require
-from dittofl.evaluate import Evaluation, chosen, device_losses, evaluate
+from dittofl.evaluate import BACKDOOR, Evaluation, chosen, device_losses, evaluate
 from dittofl.federation import Part
+from dittofl.inputs import each
 from dittofl.method import GLOBAL, Method
 from dittofl.reports import aggregated, sound
 from dittofl.sampling import Ids
@@ -38,6 +41,20 @@ class Saved(NamedTuple):
     rows: Mapping[str, Iterable[tuple[Ids, Tensor]]]  # of each solver what its devices put, oldest first
 
 
+def probing(engine: Engine, attack: Attack | None) -> Engine | None:
+    """The engine on the samples that tell a backdoor's success; None without a backdoor."""
+    if attack is None or attack.backdoor is None:
+        return None
+    setting = engine.setting
+    federation = triggered(attack.backdoor, setting.federation)
+    if setting.objective.lonely:  # a device with one such sample cannot be measured
+        bounds = federation.bounds.copy()
+        bounds[federation.sizes("test") == 1, 3] -= 1
+        federation = replace(federation, bounds=bounds)
+    x, y = each(federation.x, lambda part: part.to(setting.device)), federation.y.to(setting.device)
+    return engine.on(replace(setting, federation=federation, x=x, y=y))
+
+
 class Federated:
     """A federation in training: w, every device's rows, and what was drawn. `federate` yields it after each round."""
 
@@ -46,6 +63,7 @@ class Federated:
         self.federation, self.objective = setting.federation, setting.objective
         self.aggregator = cast(Aggregator, method.aggregate)  # `Method` has lifted plain functions
         self.engine = tried(how, setting) if isinstance(how, Vmap) else how.bind(setting)
+        self.probe = probing(self.engine, attack)
         self.t, self.w, self.w0 = 0, self.objective.w0, self.objective.w0
         self.solvers = {GLOBAL: method.local, **method.personal}
         K = self.federation.K
@@ -111,7 +129,8 @@ class Federated:
     @property
     def metrics(self) -> list[str]:
         """What every model is measured by."""
-        return [*(["accuracy"] if self.objective.accurate else []), "loss", *self.objective.task.metrics]
+        own = [*(["accuracy"] if self.objective.accurate else []), "loss", *self.objective.task.metrics]
+        return own if self.probe is None else [*own, BACKDOOR]
 
     def evaluate(self, *parts: Part) -> Evaluation:
         """Metrics of w and every personal model on every device, on these parts (default: test)."""

@@ -14,11 +14,12 @@ import torch
 from dittofl.errors import InputError, StoppedError
 from dittofl.experiment.files import read_json
 from dittofl.experiment.folder import RUN, SUMMARY, Folder
+from dittofl.experiment.keys import Experiment
 from dittofl.experiment.progress import Shown
 from dittofl.experiment.provenance import provenance
 from dittofl.experiment.record import Record, finish, parts_of
 from dittofl.experiment.setup import Setup, build
-from dittofl.experiment.spec import Experiment, Spec
+from dittofl.experiment.spec import Spec
 from dittofl.federation import Part
 
 SHARE = 50  # a checkpoint may cost a fiftieth of the time
