@@ -22,6 +22,7 @@ LAYERS = (
     {"method"},
     {"engine"},
     {"federate", "federated", "reports", "sampling", "evaluate", "metrics", "personalise"},
+    {"theory"},
 )
 FILE_LINES = 200
 BODY_LINES = 50  # the goal of the house style is 25
