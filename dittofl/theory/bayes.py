@@ -63,9 +63,9 @@ def given_mean(problem: Regression, c: Array) -> Posterior:
 def _with_own(problem: Regression, c: Array, mu: Array, spread: Array) -> Posterior:
     """What device k's data adds to θ ~ N(mu, spread) from the others."""
     benign = problem.benign
-    prior = np.linalg.inv(spread + problem.tau**2 * np.eye(problem.d))
+    prior = np.asarray(np.linalg.inv(spread + problem.tau**2 * np.eye(problem.d)))
     scale = problem.n[benign] / problem.sigma**2
-    covariance = np.linalg.inv(prior + problem.H[benign] * scale[:, None, None])
+    covariance = np.asarray(np.linalg.inv(prior + problem.H[benign] * scale[:, None, None]))
     return Posterior(_apply(covariance, _apply(prior, mu) + c[..., benign, :] * scale[:, None]), covariance)
 
 

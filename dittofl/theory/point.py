@@ -26,7 +26,7 @@ def weight(lam: ArrayLike) -> Array:
     """
     lam = np.asarray(lam, dtype=np.float64)
     require(bool((lam >= 0).all()), f"λ must be ≥ 0, got {short(lam.tolist())}: give numbers from 0 to infinity")
-    return 1 - 1 / (1 + lam)
+    return np.asarray(1 - 1 / (1 + lam), dtype=np.float64)
 
 
 def estimate(means: Array, lam: ArrayLike) -> Array:
@@ -37,7 +37,7 @@ def estimate(means: Array, lam: ArrayLike) -> Array:
     >>> estimate(np.array([0.0, 4.0]), 1.0).tolist()
     [1.0, 3.0]
     """
-    return means + weight(lam) * (means.mean(axis=-1, keepdims=True) - means)
+    return np.asarray(means + weight(lam) * (means.mean(axis=-1, keepdims=True) - means))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class Point:
         """C, the covariance of the errors of two benign devices: they share w*. Like `lam` in shape."""
         b, K = weight(lam), self.K
         shared = self.s / K + (self.taus**2).sum() / K**2
-        return b**2 * shared + 2 * (1 - b) * b * self.s / K - 2 * b**2 * self.tau**2 / K
+        return np.asarray(b**2 * shared + 2 * (1 - b) * b * self.s / K - 2 * b**2 * self.tau**2 / K)
 
     def error(self, lam: ArrayLike) -> Array:
         """V = E (ŵ_k(λ) − w_k)² of a benign device: the expected test error less its noise. Like `lam` in shape."""
@@ -126,7 +126,10 @@ class Point:
 
     @property
     def fairest(self) -> float:
-        """argmin over λ of `variance`: λ* without adversaries. With them larger, as errors that share w* differ less."""
+        """argmin over λ of `variance`: λ* without adversaries, more than λ*_a with them (τ_a > τ).
+
+        V is flat at λ*_a, where C is positive and still grows: errors that share more of w* differ less.
+        """
         return search.least(lambda lam: float(self.variance(lam)), near=self._guess)
 
     @property
@@ -142,7 +145,7 @@ class Point:
         own = means[..., self.K_a :]
         others = (means.sum(axis=-1, keepdims=True) - own) / (self.K - 1)
         least = self.least_error
-        return least / self.s * own + (self.K - 1) * least / (self.relatedness + self.s) * others
+        return np.asarray(least / self.s * own + (self.K - 1) * least / (self.relatedness + self.s) * others)
 
     def draw(self, trials: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """w_k and x̄_k of independent trials at θ = 0, [trials, K] each; no error depends on θ."""

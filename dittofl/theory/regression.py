@@ -1,6 +1,6 @@
 """Federated linear regression with any inputs: the exact error of Ditto at every λ, and the Bayes estimators.
 
-    w_k ~ N(θ, τ² I), malicious ones N(θ, τ_a² I);  y_k = X_k w_k + z_k, z_k ~ N(0, σ² I);  F_k(w) = (1/2n_k) ‖X_k w − y_k‖²
+    F_k(w) = (1/2n_k) ‖X_k w − y_k‖²,  y_k = X_k w_k + z_k,  z_k ~ N(0, σ² I),  w_k ~ N(θ, τ² I), malicious N(θ, τ_a² I)
 
 All that F_k depends on is H_k = X_kᵀX_k/n_k and c_k = X_kᵀy_k/n_k: functions take the moments c [..., K, d], and a
 device may have fewer samples than features. Li et al. 2021, appendix "Federated Linear Regression".
@@ -9,7 +9,6 @@ device may have fewer samples than features. Li et al. 2021, appendix "Federated
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -107,7 +106,7 @@ class Regression:
 
     def w_star(self, c: Array) -> Array:
         """w* = argmin (1/K) Σ_k F_k = (Σ H_k)⁻¹ Σ c_k: [..., K, d] to [..., d]. (The paper has 1/K before argmin.)"""
-        return c.sum(axis=-2) @ np.linalg.inv(self.H.sum(0))
+        return np.asarray(c.sum(axis=-2) @ np.linalg.inv(self.H.sum(0)))
 
     def pull(self, lam: float) -> Array:
         """J_k = (H_k + λI)⁻¹, 0 at λ = ∞: [K, d, d]."""
@@ -118,12 +117,14 @@ class Regression:
             lam > 0 or (np.linalg.matrix_rank(self.H) == self.d).all(),
             "λ = 0 has no one minimiser where a device has fewer independent samples than features: take λ > 0",
         )
-        return np.linalg.inv(self.H + lam * np.eye(self.d))
+        return np.asarray(np.linalg.inv(self.H + lam * np.eye(self.d)))
 
     def estimate(self, c: Array, lam: float) -> Array:
         """ŵ_k(λ) = w* + (H_k + λI)⁻¹ (c_k − H_k w*), [..., K, d]: λ = 0 is local, λ = ∞ global."""
         w = self.w_star(c)[..., None, :]
-        return np.asarray(w + np.einsum("kij,...kj->...ki", self.pull(lam), c - np.einsum("kij,...kj->...ki", self.H, w)))
+        return np.asarray(
+            w + np.einsum("kij,...kj->...ki", self.pull(lam), c - np.einsum("kij,...kj->...ki", self.H, w))
+        )
 
     def _errors(self, lam: float) -> Array:
         """L_k [K_b, d, 2Kd] with T^½ e_k = L_k ξ, ξ standard normal: the exact joint law of the errors."""
@@ -140,7 +141,7 @@ class Regression:
         return np.asarray((self._errors(lam) ** 2).sum(axis=(1, 2)))
 
     def variance(self, lam: float) -> float:
-        """E var_k (e_kᵀ T e_k) over benign devices (ddof 0): Cov(e_kᵀTe_k, e_lᵀTe_l) = 2 ‖L_k L_lᵀ‖², as e is Gaussian."""
+        """E var_k (e_kᵀTe_k), benign devices, ddof 0: Cov(e_kᵀTe_k, e_lᵀTe_l) = 2 ‖L_k L_lᵀ‖², as e is Gaussian."""
         L = self._errors(lam)
         q = (L**2).sum(axis=(1, 2))
         covariance = 2 * (np.einsum("kij,lmj->klim", L, L) ** 2).sum(axis=(2, 3))
