@@ -4,7 +4,7 @@
 for any inputs, `simulation` checks both by drawing, `convergence` runs Algorithm 1 on quadratics, `figures` draws.
 """
 
-from dittofl.theory import convergence, figures, orthogonal, point, regression, search, simulation
+from dittofl.theory import bayes, convergence, figures, orthogonal, point, regression, search, simulation, steps
 from dittofl.theory.orthogonal import Orthogonal
 from dittofl.theory.point import Point
 from dittofl.theory.regression import Regression
@@ -13,6 +13,7 @@ __all__ = [
     "Orthogonal",
     "Point",
     "Regression",
+    "bayes",
     "convergence",
     "figures",
     "orthogonal",
@@ -20,4 +21,5 @@ __all__ = [
     "regression",
     "search",
     "simulation",
+    "steps",
 ]

@@ -53,6 +53,10 @@ def given_mean(problem: Regression, c: Array) -> Posterior:
     [2.0, 3.0, 4.0]
     """
     eye, benign = np.eye(problem.d), problem.benign
+    require(
+        (np.linalg.matrix_rank(problem.H) == problem.d).all(),
+        "given_mean needs every X_k of full column rank, as it takes each ŵ_k: use given_all, or add samples",
+    )
     local = np.asarray(_apply(problem.pull(0.0), c))
     noise = problem.sigma**2 * problem.pull(0.0) / problem.n[:, None, None]
     covariance = noise + problem.taus[:, None, None] ** 2 * eye

@@ -1,10 +1,10 @@
 """How fast v_k^t → v_k*: Algorithm 1 itself on strongly convex quadratics, under the theorem's step sizes.
 
-    η(t) = 2 g(t) / (A (μ+λ) p_k),  g(t) = D (1 + t/T₀)^−q   ⇒   E ‖v_k^t − v_k*‖² ≤ C g(t)
+    E ‖w^t − w*‖² ≤ g(t)   ⇒   E ‖v_k^t − v_k*‖² ≤ C g(t)
 
-Li et al. 2021, appendix "Algorithm and Convergence Analysis": theorem on the relation of v_k and w, and its corollary
-for FedAvg (q = 1). p_k is the chance of a device to be in a round. The theorem wants g(t+1)/g(t) ≥ 1 − g(t)/A: this
-family meets it with D/A = 1/T₀ for 0 < q ≤ 1; a geometric g never does.
+Li et al. 2021, appendix "Algorithm and Convergence Analysis": the theorem on v_k and w, and its corollary for FedAvg,
+g(t) = O(1/t). Devices take part in a share of the rounds. The paper bounds gradients at w^t and uses it at v_k^t; its
+M grows with τ, so that λ ~ 1/M is not literally λ* ~ 1/τ². Neither enters here.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dittofl.engine import Loop
-from dittofl.errors import positive, require, short, whole
+from dittofl.errors import require, short, whole
 from dittofl.federate import federate
 from dittofl.federation import Federation
 from dittofl.method import Method
@@ -24,28 +24,8 @@ from dittofl.solver import SGD, Ditto, Prox
 from dittofl.task import Task
 from dittofl.theory.point import Array
 from dittofl.theory.regression import Regression
-from dittofl.types import Counter, GlobalSolver
-
-
-@dataclass(frozen=True, kw_only=True)
-class Power:
-    """η(t) = η₀ (1 + t/T₀)^−q: `Inverse` at q = 1.
-
-    >>> Power(lr=0.4, shift=10, q=0.5)(30)
-    0.2
-    """
-
-    lr: float
-    shift: float
-    q: float = 1.0
-
-    def __post_init__(self) -> None:
-        positive("Power", "lr", self.lr)
-        positive("Power", "shift", self.shift)
-        require(0 < self.q <= 1, f"Power needs 0 < q ≤ 1, got q={short(self.q)}")
-
-    def __call__(self, t: Counter | Array) -> Any:
-        return self.lr * (1 + t / self.shift) ** -self.q
+from dittofl.theory.steps import Power, global_steps, local_steps
+from dittofl.types import GlobalSolver
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,27 +129,6 @@ class Trace(NamedTuple):
         """The exponent of 1 + t/T₀ in the last nine tenths of the rounds: −q where the rate is g's."""
         late = self.t >= self.t[-1] / 10
         return float(np.polyfit(np.log1p(self.t[late] / self.shape.shift), np.log(distance[late]), 1)[0])
-
-
-def local_steps(lam: float, mu: float, L: float, p: float, q: float = 1.0) -> Power:
-    """η(t) = 2 / (T₀ (μ+λ) p) · (1 + t/T₀)^−q, T₀ = 2 (L+λ) / ((μ+λ) p): the theorem's, with A = D T₀.
-
-    At q = 1 it is the lemma's 2 / ((t+1) (μ+λ) p) with t + T₀ for t + 1: unshifted, the first steps exceed 1/(L+λ).
-
-    >>> local_steps(lam=1.0, mu=1.0, L=3.0, p=0.5)
-    Power(lr=0.25, shift=8.0, q=1.0)
-    """
-    shift = 2 * (L + lam) / ((mu + lam) * p)
-    return Power(lr=2 / (shift * (mu + lam) * p), shift=shift, q=q)
-
-
-def global_steps(mu: float, L: float, q: float = 1.0) -> Power:
-    """η(t) = (1/4L) (1 + t/T₀)^−q, T₀ = 8L/μ: at q = 1 the 2 / (μ (T₀ + t)) of Li et al. 2019 (FedAvg, Theorem 2).
-
-    >>> global_steps(mu=1.0, L=4.0)(32)
-    0.03125
-    """
-    return Power(lr=1 / (4 * L), shift=8 * L / mu, q=q)
 
 
 def run(

@@ -95,8 +95,8 @@ def figure3(path: str | Path, *, trials: int = 10_000, seed: int = 0, tau_a: flo
     """Test error against relatedness 1/τ of local, global and Ditto at λ*(τ) (Figure 3, fig:pe_2).
 
     Bars are one standard deviation over the benign devices of a trial, as in the paper, but upwards only, as most would
-    pass 0, and on a logarithmic axis, which shows local and Ditto apart. In the paper's panel "adversarial" τ_a = 0.1 is
-    below every τ shown: no device is further from θ than a benign one. The last panel is adversarial: τ_a ≥ 1.
+    pass 0, and on a logarithmic axis, which shows local and Ditto apart. In the paper's panel "adversarial" τ_a = 0.1
+    is below every τ shown: no device is further from θ than a benign one. The last panel is adversarial: τ_a ≥ 1.
     """
     require(tau_a > max(TAUS), f"figure3 needs tau_a > {max(TAUS):g}, the largest τ shown, got tau_a={tau_a}")
     figure, axes = _canvas(3)
@@ -129,7 +129,7 @@ def _against_relatedness(ax: Any, problem: Point, trials: int, rng: np.random.Ge
 
 
 def figure_convergence(
-    path: str | Path, *, rounds: int = 1000, seeds: Sequence[int] = range(8), lams: Sequence[float] = (0.1, 1.0, 10.0)
+    path: str | Path, *, rounds: int = 1000, seeds: Sequence[int] = range(4), lams: Sequence[float] = (0.1, 1.0, 10.0)
 ) -> None:
     """E ‖v_k^t − v_k*‖² against t for FedAvg (g of order 1/t) and FedProx (1/√t), and its ratio to g(t) below it."""
     figure, axes = _canvas(2, 2)

@@ -128,7 +128,8 @@ class Point:
     def fairest(self) -> float:
         """argmin over λ of `variance`: λ* without adversaries, more than λ*_a with them (τ_a > τ).
 
-        V is flat at λ*_a, where C is positive and still grows: errors that share more of w* differ less.
+        V is flat at λ*_a, where C is positive and still grows: errors that share more of w* differ less. Of one benign
+        device alone the variance is 0 at every λ, and this is no answer.
         """
         return search.least(lambda lam: float(self.variance(lam)), near=self._guess)
 

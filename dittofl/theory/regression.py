@@ -28,7 +28,7 @@ class Regression:
     >>> X = [np.array([[1.0], [1.0]])] * 3
     >>> problem = Regression(X=X, sigma=1.0, tau=0.5)
     >>> round(problem.lam_star, 4), problem.error(problem.lam_star).round(4).tolist()
-    (2.0, [0.3, 0.3, 0.3])
+    (2.0, [0.2778, 0.2778, 0.2778])
     """
 
     X: Sequence[Array]  # [n_k, d] of every device
@@ -88,10 +88,13 @@ class Regression:
 
     @cached_property
     def noise(self) -> Array:
-        """B_k [K, d, d] with c_k = H_k w_k + B_k ξ, ξ standard normal: B_k B_kᵀ = σ² H_k / n_k, also where singular."""
-        values, vectors = np.linalg.eigh(self.H)
-        roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
-        return np.asarray(self.sigma * roots / np.sqrt(self.n)[:, None, None])
+        """B_k [K, d, d] with c_k = H_k w_k + B_k ξ, ξ standard normal: B_k = (σ/n_k) R_kᵀ, X_k = Q_k R_k."""
+        # Not by a root of H_k, whose zero eigenvalues would leave √rounding, to be divided by a small λ.
+        noise = np.zeros_like(self.H)
+        for k, x in enumerate(self.X):
+            R = np.linalg.qr(x, mode="r")
+            noise[k, :, : len(R)] = self.sigma / len(x) * R.T
+        return noise
 
     @cached_property
     def test_root(self) -> Array:
@@ -109,18 +112,19 @@ class Regression:
         return np.asarray(c.sum(axis=-2) @ np.linalg.inv(self.H.sum(0)))
 
     def pull(self, lam: float) -> Array:
-        """J_k = (H_k + λI)⁻¹, 0 at λ = ∞: [K, d, d]."""
+        """J_k = (H_k + λI)⁻¹, at λ = 0 the pseudo-inverse, at λ = ∞ 0: [K, d, d]."""
         require(lam >= 0, f"λ must be ≥ 0, got {short(lam)}: give a number from 0 to infinity")
         if np.isinf(lam):
             return np.zeros_like(self.H)
-        require(
-            lam > 0 or (np.linalg.matrix_rank(self.H) == self.d).all(),
-            "λ = 0 has no one minimiser where a device has fewer independent samples than features: take λ > 0",
-        )
+        if lam == 0:
+            return np.asarray(np.linalg.pinv(self.H, hermitian=True))
         return np.asarray(np.linalg.inv(self.H + lam * np.eye(self.d)))
 
     def estimate(self, c: Array, lam: float) -> Array:
-        """ŵ_k(λ) = w* + (H_k + λI)⁻¹ (c_k − H_k w*), [..., K, d]: λ = 0 is local, λ = ∞ global."""
+        """ŵ_k(λ) = w* + (H_k + λI)⁻¹ (c_k − H_k w*), [..., K, d]: λ = 0 is local, λ = ∞ global.
+
+        With fewer samples than features λ = 0 is the limit λ → 0: of the minimisers of F_k the nearest to w*.
+        """
         w = self.w_star(c)[..., None, :]
         return np.asarray(
             w + np.einsum("kij,...kj->...ki", self.pull(lam), c - np.einsum("kij,...kj->...ki", self.H, w))
