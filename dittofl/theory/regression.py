@@ -92,7 +92,7 @@ class Regression:
         # Not by a root of H_k, whose zero eigenvalues would leave √rounding, to be divided by a small λ.
         noise = np.zeros_like(self.H)
         for k, x in enumerate(self.X):
-            R = np.linalg.qr(x, mode="r")
+            R = np.asarray(np.linalg.qr(x, mode="r"))
             noise[k, :, : len(R)] = self.sigma / len(x) * R.T
         return noise
 
