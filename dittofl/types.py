@@ -87,8 +87,11 @@ class Solver(Protocol):
     def points(self, s: State, down: Down, i: int) -> tuple[Vector, ...]:
         """Where evaluation i is wanted."""
 
-    def step(self, s: State, down: Down, i: int, f: Tensor, g: Tensor | None) -> State:
-        """The paper's update line, from losses f [points] and gradients g [points, P] of evaluation i."""
+    def step(self, s: State, down: Down, i: int, f: Tensor, g: Any) -> State:
+        """The paper's update line, from losses f [points] and gradients g [points, P] of evaluation i.
+
+        g is None where `asks` wants no gradient; a solver that always asks for one may declare a Tensor.
+        """
 
     def keep(self, s: State, row: Row, down: Down) -> Row:
         """What stays on the device."""

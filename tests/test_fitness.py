@@ -22,7 +22,7 @@ LAYERS = (
     {"method"},
     {"engine"},
     {"federate", "federated", "reports", "sampling", "evaluate", "metrics", "personalise"},
-    {"datasets", "models"},
+    {"datasets", "models", "theory"},
     {"experiment"},
     {"report"},
     {"cli"},
