@@ -77,7 +77,11 @@ def evaluate(run: "Federated", parts: tuple[Part, ...]) -> Evaluation:
         require(part in ("train", "validation", "test"), f"a part is 'train', 'validation' or 'test', got {part!r}")
     everyone = np.arange(run.federation.K)
     values = {(model, part): scores(run, model, everyone, part) for part in parts for model in run.solvers}
-    choices = {name: chosen(run, name, everyone) for name in run.method.choose}
+    choices = {
+        name: chosen(run, name, everyone)
+        for name, choice in run.method.choose.items()
+        if all(model in run.solvers for model in choice.among)
+    }
     for name, picks in choices.items():
         for part in parts:
             among = {model: values[model, part] for model in run.method.choose[name].among}
@@ -95,6 +99,8 @@ def evaluate(run: "Federated", parts: tuple[Part, ...]) -> Evaluation:
 def chosen(run: "Federated", name: str, ids: Ids) -> NDArray[np.str_]:
     """The row that each device chooses on its own validation data."""
     choice = run.method.choose[name]
+    unmade = [model for model in choice.among if model not in run.solvers]
+    require(not unmade, f"{name!r} chooses among {unmade}, which finish() makes: call it first")
     candidates = [scores(run, model, ids, "validation") for model in choice.among]
     accuracy = np.stack([one["accuracy"] for one in candidates]) if "accuracy" in candidates[0] else None
     picks = choice.pick(

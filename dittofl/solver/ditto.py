@@ -1,6 +1,5 @@
 """Ditto: the personal model beside any global objective."""
 
-import warnings
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -36,11 +35,8 @@ class Ditto:
         nonnegative("Ditto", "lam", self.lam)
         path.check(self)
         require(isinstance(self.proximal, bool), f"Ditto needs proximal=True or False, got {self.proximal!r}")
-        if not self.proximal and not callable(self.lr) and not self.through and self.lr * self.lam >= 2:
-            warnings.warn(
-                f"Ditto's step diverges where lr·lam ≥ 2, got {self.lr} · {self.lam}: lower lr, or use proximal=True",
-                stacklevel=3,
-            )
+        if not self.proximal:
+            path.warn_of_divergence(self, self.lam, "lower lr, or use proximal=True")
 
     def step(self, s: Walk, down: Down, i: int, f: Tensor, g: Tensor) -> Walk:
         eta = rate(self.lr, down.t)
