@@ -11,6 +11,7 @@ from dittofl.federation import Federation, Split
 from dittofl.losses import hinge
 from dittofl.method import Method
 from dittofl.metrics import Summary
+from dittofl.mocha import Mocha, Related
 from dittofl.optimiser import Adam, ClipNorm, Decay, Momentum
 from dittofl.personalise import personalise
 from dittofl.sampling import BySize, Uniform
@@ -81,6 +82,7 @@ __all__ = [
     "Mean",
     "Method",
     "Metric",
+    "Mocha",
     "Momentum",
     "On",
     "PFedMe",
@@ -88,6 +90,7 @@ __all__ = [
     "PerFedAvg",
     "Prox",
     "Real",
+    "Related",
     "Replace",
     "Report",
     "Sent",

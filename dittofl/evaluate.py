@@ -118,8 +118,8 @@ def scores(run: "Federated", model: str, ids: Ids, part: Part) -> Scores:
 
 def _scores(run: "Federated", model: str, ids: Ids, part: Part) -> Scores:
     solver, rows, down = run.solvers[model], run.rows[model], run.down()
-    # Most global solvers serve w itself, which is scored on all samples at once.
-    shared = solver.model(rows.first, down) is down.w
+    # Most global solvers serve w itself, which is scored on all samples at once. A first row may be w: thus the copy.
+    shared = solver.model(rows.first.clone(), down) is down.w
     models = run.w if shared else run.engine.models(solver, rows, ids, down)
     return measured(run, models, ids, part)
 

@@ -21,7 +21,7 @@ LAYERS = (
     {"solver", "aggregate", "server", "attack"},
     {"method"},
     {"engine"},
-    {"federate", "federated", "reports", "sampling", "evaluate", "metrics", "personalise"},
+    {"federate", "federated", "reports", "sampling", "evaluate", "metrics", "personalise", "ascent", "mocha"},
 )
 FILE_LINES = 200
 BODY_LINES = 50  # the goal of the house style is 25

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dittofl.errors import an_instance, require, short
+from dittofl.errors import require, short
 from dittofl.optimiser import Chain, Rate
 from dittofl.solver.choose import Choose
 from dittofl.solver.ditto import Ditto
@@ -22,13 +22,13 @@ def finetune(
 
     >>> final, choice = finetune(lr=0.1, lam=1.0, stops=(10, Epochs(count=5), Epochs(count=50)))
     >>> list(final), choice.few
-    (['10 steps', '5 epochs', '50 epochs'], '5 epochs')
+    (['steps=10', 'epochs=5', 'epochs=50'], 'epochs=5')
     """
-    names = [f"{stop.count} epochs" if an_instance(stop, Epochs) else f"{stop} steps" for stop in stops]  # type: ignore[union-attr]
     require(
-        isinstance(stops, list | tuple) and len(set(names)) == len(names) >= 1,
+        isinstance(stops, list | tuple) and len(set(stops)) == len(stops) >= 1,
         f"finetune needs stops=(…,), distinct step counts or Epochs(count=…), got stops={short(stops)}",
     )
+    names = [f"epochs={stop.count}" if isinstance(stop, Epochs) else f"steps={stop}" for stop in stops]
     rows = {
         name: Ditto(lam=lam, lr=lr, steps=stop, through=through, proximal=proximal)
         for name, stop in zip(names, stops, strict=True)
