@@ -58,7 +58,7 @@ class Related:
 
 @dataclass(frozen=True, kw_only=True)
 class Mocha:
-    """W ← Σ B / λ by rounds of dual ascent, then Σ ← (W Wᵀ)^½ / tr (W Wᵀ)^½, `outer` times, from Σ = I / K.
+    """W ← Σ B / λ by rounds of dual ascent, `outer` times, from Σ = I/K; between them Σ ← (W Wᵀ)^½ / tr (W Wᵀ)^½.
 
     In a round every device visits a `share` of its samples once. The ascent ends after `inner` rounds, or where the
     duality gap (P − D)/K ≤ `gap`; that rule is off where an attack rewrites updates, as the server's B is then no
@@ -95,10 +95,10 @@ class Mocha:
         y = federation.y if attack is None else attack.labels(federation, who, Signs(), seed)
         margins = y.reshape(-1, 1).double().numpy() * x
         run = Ascent(self, federation, margins, attack, seed)
-        for _ in range(self.outer if self.learn else 1):
+        run.ascend()
+        for _ in range(self.outer - 1 if self.learn else 0):
+            run.relate()
             run.ascend()
-            if self.learn:
-                run.relate()
         gaps = (*run.gaps, run.gap())
         return Related(run.W, run.relation, gaps, run.rounds, federation, margins, who)
 
