@@ -29,6 +29,7 @@ from dittofl.solver import (
     Greedy,
     Local,
     Mapper,
+    Optimal,
     Partial,
     PerFedAvg,
     PFedMe,
@@ -39,6 +40,7 @@ from dittofl.solver import (
 from dittofl.target import Binary, Classes, Real, Signs
 from dittofl.task import Metric, Task
 from dittofl.types import Ask, Down, Epochs, On, Report, Sent
+from dittofl.variances import estimate
 
 __version__ = "0.1.0"
 
@@ -85,6 +87,7 @@ __all__ = [
     "Mocha",
     "Momentum",
     "On",
+    "Optimal",
     "PFedMe",
     "Partial",
     "PerFedAvg",
@@ -101,6 +104,7 @@ __all__ = [
     "Task",
     "Uniform",
     "Vmap",
+    "estimate",
     "federate",
     "finetune",
     "hinge",

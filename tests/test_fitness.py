@@ -21,7 +21,8 @@ LAYERS = (
     {"solver", "aggregate", "server", "attack"},
     {"method"},
     {"engine"},
-    {"federate", "federated", "reports", "sampling", "evaluate", "metrics", "personalise", "ascent", "mocha"},
+    {"federate", "federated", "reports", "sampling", "evaluate", "metrics", "personalise"},
+    {"ascent", "mocha", "variances"},
 )
 FILE_LINES = 200
 BODY_LINES = 50  # the goal of the house style is 25

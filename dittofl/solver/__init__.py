@@ -10,6 +10,7 @@ from dittofl.solver.ifca import IFCA
 from dittofl.solver.l2sgd import L2SGD
 from dittofl.solver.local import Local
 from dittofl.solver.mapper import Mapper
+from dittofl.solver.optimal import Optimal
 from dittofl.solver.partial import Partial
 from dittofl.solver.perfedavg import PerFedAvg
 from dittofl.solver.pfedme import PFedMe
@@ -29,6 +30,7 @@ __all__ = [
     "Greedy",
     "Local",
     "Mapper",
+    "Optimal",
     "PFedMe",
     "Partial",
     "PerFedAvg",
