@@ -104,7 +104,8 @@ class Federated:
     def row(self, name: str, device: object) -> Tensor:
         """What a device serves under a model's name: `global`, a personal solver's, or a choice among those."""
         names = [*self.solvers, *self.method.choose]
-        require(name not in self.method.final or name in self.solvers, f"{name!r} is made by finish(): call it first")
+        unmade = [final for final in self.method.final if final not in self.solvers]
+        require(name not in unmade, f"{name!r} is made by finish(): call it first")
         require(name in names, f"no model is called {name!r}: there are {cut(', '.join(names))}")
         ids = np.array([self.federation.index(str(device))])
         if name in self.method.choose:

@@ -66,7 +66,7 @@ def test_for_linear_regression_the_estimate_finds_the_truth() -> None:
         return 0.5 * (out - y) ** 2
 
     how = Method(local=SGD(lr=0.5), batch=None)
-    result = run(Task(module, half), Federation.from_parts(train=data, test={}), how, rounds=20)
+    result = run(Task(module, half), Federation.from_parts(train=data, test={}), how, rounds=3)
     found = estimate(result)
     assert_allclose(found.tau2, tau**2, rtol=0.15)
     assert_allclose(found.sigma2, sigma**2, rtol=0.15)

@@ -51,9 +51,8 @@ MEANS = np.array([3.0, -4.0, 0.5, 25.0])
 
 
 @engines
-@pytest.mark.parametrize("cohort", [4, 2])
-@pytest.mark.parametrize("lam", [0.5, 2.0])
-def test_l2sgd_has_the_fixed_point_of_its_objective(engine: Any, cohort: int, lam: float) -> None:
+@pytest.mark.parametrize(("lam", "cohort"), [(0.5, 4), (2.0, 2)])
+def test_l2sgd_has_the_fixed_point_of_its_objective(engine: Any, lam: float, cohort: int) -> None:
     """Σ ½ (v_k − x̄_k)² + λ/2 (v_k − v̄)² is least at v_k = (x̄_k + λ x̄) / (1 + λ), with partial participation too."""
     how = Method(local=L2SGD(lam=lam, lr=0.8 / (1 + lam), steps=3), server=Share(), batch=None)
     result = run(POINT, points(NUMBERS), how, rounds=120, cohort=cohort, engine=engine)
