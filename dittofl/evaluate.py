@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dittofl.engine import Engine
 from dittofl.errors import blamed, cut, require, short
 from dittofl.federation import Part
 from dittofl.method import GLOBAL
@@ -22,6 +23,7 @@ Numbers = NDArray[np.float64]
 Scores = dict[str, Numbers]  # metric → [K], NaN where a device has no samples in the part
 Ids = NDArray[np.int64]
 
+BACKDOOR = "backdoor"  # the metric of an attack's success: the share of its samples predicted as it wants
 HELD = 2**28  # elements of rows or outputs held at a time
 
 
@@ -37,6 +39,7 @@ class Evaluation:
     values: dict[tuple[str, Part], Scores]
     choices: dict[str, NDArray[np.str_]]  # which row each device chose, for every choice of the method
     lower: frozenset[str]  # metrics where less is better
+    probes: Ids | None = None  # how many samples a backdoor's success is measured on
 
     def summary(
         self, model: str = GLOBAL, metric: str = "accuracy", part: Part = "test", whom: str = "benign"
@@ -54,7 +57,14 @@ class Evaluation:
         )
         require(whom in ("benign", "all"), f"whom must be 'benign' or 'all', got {whom!r}")
         which = ~self.malicious if whom == "benign" else np.ones_like(self.malicious)
-        return summarise(scores[metric], self.sizes[part], which, lower_is_better=metric in self.lower)
+        sizes = self.probes if metric == BACKDOOR and self.probes is not None else self.sizes[part]
+        return summarise(scores[metric], sizes, which, lower_is_better=metric in self.lower)
+
+    @property
+    def headline(self) -> Part:
+        """Test data, or what was evaluated first."""
+        parts = [part for _, part in self.values]
+        return "test" if "test" in parts else parts[0]
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -77,11 +87,7 @@ def evaluate(run: "Federated", parts: tuple[Part, ...]) -> Evaluation:
         require(part in ("train", "validation", "test"), f"a part is 'train', 'validation' or 'test', got {part!r}")
     everyone = np.arange(run.federation.K)
     values = {(model, part): scores(run, model, everyone, part) for part in parts for model in run.solvers}
-    choices = {
-        name: chosen(run, name, everyone)
-        for name, choice in run.method.choose.items()
-        if all(model in run.solvers for model in choice.among)
-    }
+    choices = {name: chosen(run, name, everyone) for name in run.choices}
     for name, picks in choices.items():
         for part in parts:
             among = {model: values[model, part] for model in run.method.choose[name].among}
@@ -91,16 +97,16 @@ def evaluate(run: "Federated", parts: tuple[Part, ...]) -> Evaluation:
             }
     lower = {name for name in run.objective.task.metrics if run.objective.task.metric(name).lower_is_better}
     sizes: dict[Part, Ids] = {part: run.federation.sizes(part) for part in parts}
+    probes = None if run.probe is None else run.probe.setting.federation.sizes("test")
+    lower |= {"loss", BACKDOOR}
     return Evaluation(
-        run.t, run.federation.ids, run.malicious, run.visits.copy(), sizes, values, choices, frozenset(lower | {"loss"})
+        run.t, run.federation.ids, run.malicious, run.visits.copy(), sizes, values, choices, frozenset(lower), probes
     )
 
 
 def chosen(run: "Federated", name: str, ids: Ids) -> NDArray[np.str_]:
     """The row that each device chooses on its own validation data."""
     choice = run.method.choose[name]
-    unmade = [model for model in choice.among if model not in run.solvers]
-    require(not unmade, f"{name!r} chooses among {unmade}, which finish() makes: call it first")
     candidates = [scores(run, model, ids, "validation") for model in choice.among]
     accuracy = np.stack([one["accuracy"] for one in candidates]) if "accuracy" in candidates[0] else None
     picks = choice.pick(
@@ -111,7 +117,10 @@ def chosen(run: "Federated", name: str, ids: Ids) -> NDArray[np.str_]:
 
 def scores(run: "Federated", model: str, ids: Ids, part: Part) -> Scores:
     """Every metric of one model on the devices' part."""
-    per = max(1, HELD // max(run.objective.layout.P, 1 + int(run.federation.sizes(part).max()) * run.objective.width))
+    most = max(
+        int(one.federation.sizes(part).max()) for one in (run.setting, *([run.probe.setting] if run.probe else []))
+    )
+    per = max(1, HELD // max(run.objective.layout.P, 1 + most * run.objective.width))
     pieces = [_scores(run, model, ids[a : a + per], part) for a in range(0, len(ids), per)]
     return {metric: np.concatenate([piece[metric] for piece in pieces]) for metric in pieces[0]}
 
@@ -121,7 +130,19 @@ def _scores(run: "Federated", model: str, ids: Ids, part: Part) -> Scores:
     # Most global solvers serve w itself, which is scored on all samples at once. A first row may be w: thus the copy.
     shared = solver.model(rows.first.clone(), down) is down.w
     models = run.w if shared else run.engine.models(solver, rows, ids, down)
-    return measured(run, models, ids, part)
+    found = measured(run, models, ids, part)
+    return found if run.probe is None or part != "test" else {**found, BACKDOOR: succeeded(run.probe, models, ids)}
+
+
+def succeeded(probe: Engine, models: Tensor, ids: Ids) -> Numbers:
+    """The share of each device's backdoor samples that its model predicts as the attacker wants."""
+    sizes = probe.setting.federation.sizes("test")[ids]
+    if not sizes.any():
+        return np.full(len(ids), np.nan)
+    out = probe.outputs(models, ids, "test")
+    return _means(
+        probe.setting.objective.right(out, probe.setting.y[:1].expand(len(out), *probe.setting.y.shape[1:])), sizes
+    )
 
 
 def measured(run: "Federated", models: Tensor, ids: Ids, part: Part) -> Scores:

@@ -1,7 +1,7 @@
 """Algorithm 1: sample → visit → attack → aggregate → server, a generator that gives every round to the caller."""
 
 import copy
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from dittofl.batches import Stream
 from dittofl.bind import bind
 from dittofl.engine import Auto, Loop, Setting, Vmap
 from dittofl.errors import InputError, cut, finite, is_whole, require, short
-from dittofl.federated import Federated, How
+from dittofl.federated import Federated, How, Saved
 from dittofl.federation import Federation
 from dittofl.inputs import each
 from dittofl.method import Method
@@ -20,12 +20,34 @@ from dittofl.sampling import Sampling, Uniform, draw
 from dittofl.task import Task
 
 
+@dataclass
+class Rounds:
+    """The rounds of a federation, one at a time; `run` is what each of them yields, also before the first."""
+
+    run: Federated
+    last: int
+    m: int
+    rule: Sampling
+
+    def __iter__(self) -> "Rounds":
+        return self
+
+    def __next__(self) -> Federated:
+        if self.run.t >= self.last:
+            raise StopIteration
+        sizes = self.run.federation.sizes("train")
+        self.run.round(draw(self.rule, self.run.t, self.m, sizes, self.run.seed))
+        return self.run
+
+
 def federate(
     task: Task, federation: Federation, method: Method, *, rounds: int, cohort: int | None = None, seed: int = 0,
     attack: Attack | None = None, sampling: Sampling | None = None, engine: How | None = None,
-    device: str | torch.device = "cpu",
-) -> Iterator[Federated]:  # fmt: skip
+    device: str | torch.device = "cpu", resume: Saved | None = None,
+) -> Rounds:  # fmt: skip
     """Yields the federation after each of `rounds` rounds with `cohort` devices each (None: all).
+
+    With `resume` it goes on behind the round that an equal run had saved, and ends as if never interrupted.
 
     Every check of data, module and parameters is made by this call, before the first round. The object yielded is the
     same each time and moves on: evaluate, save or copy what is to be kept.
@@ -52,7 +74,9 @@ def federate(
     sizes = federation.sizes("train")
     draw(rule, 0, int(m), sizes, run.seed)
     try_aggregator(copy.deepcopy(run.aggregator), int(m), run.w0)
-    return _rounds(run, int(rounds), int(m), rule)
+    if resume is not None:
+        run.restore(resume)
+    return Rounds(run, int(rounds), int(m), rule)
 
 
 def _check(task: Any, federation: Any, method: Any, attack: Any, seed: Any, engine: Any) -> None:
@@ -73,13 +97,6 @@ def _check(task: Any, federation: Any, method: Any, attack: Any, seed: Any, engi
     require(finite(seed) and is_whole(abs(seed), 0), f"seed must be a whole number, got {short(seed)}")
 
 
-def _rounds(run: Federated, rounds: int, m: int, rule: Sampling) -> Iterator[Federated]:
-    sizes = run.federation.sizes("train")
-    while run.t < rounds:
-        run.round(draw(rule, run.t, m, sizes, run.seed))
-        yield run
-
-
 def begin(
     task: Task, federation: Federation, method: Method, *, seed: int = 0, attack: Attack | None = None,
     engine: How | None = None, device: str | torch.device = "cpu",
@@ -88,9 +105,9 @@ def begin(
     _check(task, federation, method, attack, seed, engine)
     seed, target_device = int(seed), _device(device)
     objective = bind(task, federation, seed).to(target_device)
-    y = federation.y
+    x, y = federation.x, federation.y
     if attack is not None:
-        y = attack.labels(federation, attack.malicious(federation.K, seed), objective.target, seed)
+        x, y = attack.data(federation, attack.malicious(federation.K, seed), objective.target, seed)
     require(
         method.batch != 1 or not objective.lonely,
         "batch=1 leaves the module no batch to take statistics of: enlarge batch, or use nn.GroupNorm",
@@ -98,7 +115,7 @@ def begin(
     setting = Setting(
         objective=objective,
         federation=federation,
-        x=each(federation.x, lambda part: part.to(target_device)),
+        x=each(x, lambda part: part.to(target_device)),
         y=y.to(target_device),
         stream=Stream(federation, seed, method.batch),
     )

@@ -1,17 +1,22 @@
 """A federation in training: Algorithm 1, one round at a time."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from dittofl.attack import Attack
-from dittofl.engine import Auto, Loop, Setting, Visit, Vmap, tried
+from dittofl.attack.backdoor import triggered
+from dittofl.engine import Auto, Engine, Loop, Setting, Visit, Vmap, tried
 from dittofl.engine.rows import MemoryRows
 from dittofl.errors import blamed, cut, require
-from dittofl.evaluate import Evaluation, chosen, device_losses, evaluate
+from dittofl.evaluate import BACKDOOR, Evaluation, chosen, device_losses, evaluate
 from dittofl.federation import Part
+from dittofl.inputs import each
 from dittofl.method import GLOBAL, Method
 from dittofl.reports import begun, combined, sound
 from dittofl.sampling import Ids
@@ -30,6 +35,28 @@ class Drawn(NamedTuple):
     dropped: int  # reports that were not finite
 
 
+class Saved(NamedTuple):
+    """A run between two rounds, as a checkpoint holds it."""
+
+    t: int
+    state: Mapping[str, Tensor]  # `Federated.state`
+    rows: Mapping[str, Iterable[tuple[Ids, Tensor]]]  # of each solver what its devices put, oldest first
+
+
+def probing(engine: Engine, attack: Attack | None) -> Engine | None:
+    """The engine on the samples that tell a backdoor's success; None without a backdoor."""
+    if attack is None or attack.backdoor is None:
+        return None
+    setting = engine.setting
+    federation = triggered(attack.backdoor, setting.federation)
+    if setting.objective.lonely:  # a device with one such sample cannot be measured
+        bounds = federation.bounds.copy()
+        bounds[federation.sizes("test") == 1, 3] -= 1
+        federation = replace(federation, bounds=bounds)
+    x, y = each(federation.x, lambda part: part.to(setting.device)), federation.y.to(setting.device)
+    return engine.on(replace(setting, federation=federation, x=x, y=y))
+
+
 class Federated:
     """A federation in training: w, every device's rows, and what was drawn. `federate` yields it after each round."""
 
@@ -38,6 +65,7 @@ class Federated:
         self.federation, self.objective = setting.federation, setting.objective
         self.aggregator = cast(Aggregator, method.aggregate)  # `Method` has lifted plain functions
         self.engine = tried(how, setting) if isinstance(how, Vmap) else how.bind(setting)
+        self.probe = probing(self.engine, attack)
         self.t, self.w, self.w0 = 0, self.objective.w0, self.objective.w0
         self.solvers = {GLOBAL: method.local, **method.personal}
         K = self.federation.K
@@ -96,6 +124,47 @@ class Federated:
             self.solvers.pop(name, None)
             self.rows.pop(name, None)
 
+    def state(self) -> dict[str, Tensor]:
+        """All that the next round depends on, but for t and the devices' rows: w, w⁰, visits, what the server keeps."""
+        kept = {"aggregator": self.aggregator_state, "server": self.server_state}
+        leaves = {f"{name}.{i}": leaf for name, its in kept.items() for i, leaf in enumerate(pytree.tree_leaves(its))}
+        return {"w": self.w, "w0": self.w0, "visits": torch.from_numpy(self.visits), **leaves}
+
+    def restore(self, saved: Saved) -> None:
+        """Goes on where an equal run was saved."""
+
+        def like(name: str, here: Tensor) -> Tensor:
+            there = saved.state.get(name)
+            fits = there is not None and there.shape == here.shape and there.dtype == here.dtype
+            require(fits, f"the saved {name} does not belong to this run: start anew")
+            return there.to(here.device)  # type: ignore[union-attr]
+
+        mine = self.state()
+        found = {name: like(name, tensor) for name, tensor in mine.items()}
+        self.t, self.w, self.w0, self.visits = saved.t, found["w"], found["w0"], found["visits"].numpy().copy()
+        self.aggregator_state, self.server_state = (
+            pytree.tree_unflatten([leaf for key, leaf in found.items() if key.startswith(f"{name}.")], spec)
+            for name, spec in (
+                ("aggregator", pytree.tree_structure(self.aggregator_state)),
+                ("server", pytree.tree_structure(self.server_state)),
+            )
+        )
+        for name, store in self.rows.items():
+            store.first = self.solvers[name].init(self.w0)
+            for ids, values in saved.rows.get(name, ()):
+                store.put(ids, values.to(store.first))
+
+    @property
+    def choices(self) -> list[str]:
+        """The method's choices, but for those among final rows that are not made."""
+        return [name for name, choice in self.method.choose.items() if all(row in self.solvers for row in choice.among)]
+
+    @property
+    def metrics(self) -> list[str]:
+        """What every model is measured by."""
+        own = [*(["accuracy"] if self.objective.accurate else []), "loss", *self.objective.task.metrics]
+        return own if self.probe is None else [*own, BACKDOOR]
+
     def evaluate(self, *parts: Part) -> Evaluation:
         """Metrics of w and every personal model on every device, on these parts (default: test); of final ones too
         after `finish`."""
@@ -103,8 +172,8 @@ class Federated:
 
     def row(self, name: str, device: object) -> Tensor:
         """What a device serves under a model's name: `global`, a personal solver's, or a choice among those."""
-        names = [*self.solvers, *self.method.choose]
-        unmade = [final for final in self.method.final if final not in self.solvers]
+        names = [*self.solvers, *self.choices]
+        unmade = [its for its in (*self.method.final, *self.method.choose) if its not in names]
         require(name not in unmade, f"{name!r} is made by finish(): call it first")
         require(name in names, f"no model is called {name!r}: there are {cut(', '.join(names))}")
         ids = np.array([self.federation.index(str(device))])

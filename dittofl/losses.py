@@ -1,15 +1,18 @@
 """Per-sample losses: any torch loss with its reduction switched off, or the user's own function."""
 
 import copy
+import fnmatch
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dittofl.errors import require, short
+from dittofl.errors import cut, nonnegative, require, short
 from dittofl.target import Binary, Classes, Real, Signs, Target
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -18,11 +21,34 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 def hinge(out: Tensor, y: Tensor) -> Tensor:
     """max(0, 1 − y·out) for y ∈ {−1, +1}: the loss of a linear SVM (its norm is a penalty of the task).
 
-    >>> import torch
     >>> hinge(torch.tensor([2.0, 0.5]), torch.tensor([1.0, -1.0])).tolist()
     [0.0, 1.5]
     """
     return F.relu(1 - y * out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaredNorm:
+    """r(w) = c Σ w_i² over the parameters that match a pattern: what a task may add to F_k as its penalty.
+
+    >>> SquaredNorm(scale=0.5, of=("weight",))({"weight": torch.tensor([1.0, 2.0]), "bias": torch.ones(1)})
+    tensor(2.5000)
+    """
+
+    scale: float
+    of: tuple[str, ...] = ("*",)
+
+    def __post_init__(self) -> None:
+        nonnegative("SquaredNorm", "scale", self.scale)
+        require(
+            isinstance(self.of, tuple) and self.of and all(isinstance(pattern, str) for pattern in self.of),
+            f"SquaredNorm needs of=('pattern', …), names of parameters, got of={short(self.of)}",
+        )
+
+    def __call__(self, named: Mapping[str, Tensor]) -> Tensor:
+        chosen = [name for name in named if any(fnmatch.fnmatchcase(name, pattern) for pattern in self.of)]
+        require(chosen, f"SquaredNorm: no parameter matches {self.of}: there are {cut(', '.join(named))}")
+        return self.scale * torch.stack([named[name].square().sum() for name in chosen]).sum()
 
 
 SETTLED: dict[tuple[Any, ...], Target] = {

@@ -75,7 +75,28 @@ SOLVERS: dict[str, dict[str, Any]] = {
 }
 AGGREGATORS: dict[str, dict[str, Any]] = {"Mean": {}, "Stateless": {"rule": Median()}}
 SERVERS: dict[str, dict[str, Any]] = {"Add": {"lr": 0.7}, "Clusters": {"groups": 2}, "Share": {}}
-UPDATES: dict[str, dict[str, Any]] = {"Gaussian": {}, "Replace": {}}
+UPDATES: dict[str, dict[str, Any]] = {
+    "Gaussian": {},
+    "Replace": {},
+    "SignFlip": {},
+    "ALIE": {},
+    "IPM": {},
+    "FangKrum": {},
+    "FangTrimmedMean": {},
+    "MinMax": {},
+    "MinSum": {},
+    "ModelReplacement": {},
+    "Send": {"value": 3.0},
+    "Forge": {"loss": 10.0, "size": 3, "times": True},
+}
+RELABELS: dict[str, dict[str, Any]] = {"Mirror": {"C": 3}, "Relabel": {"source": 1, "target": 0}}
+TRIGGERS: dict[str, dict[str, Any]] = {
+    "Patch": {"value": 2.0, "size": 2},
+    "Features": {"columns": (0, 2), "value": 2.0},
+}
+BACKDOORS: dict[str, dict[str, Any]] = {
+    "Backdoor": {"trigger": dittofl.Features(columns=(0, 2), value=2.0), "target": 1, "share": 0.4},
+}
 SAMPLINGS: dict[str, dict[str, Any]] = {"Uniform": {}, "BySize": {}}
 TRANSFORMS: dict[str, dict[str, Any]] = {
     "Momentum": {},
@@ -103,11 +124,27 @@ def public(module: ModuleType, *methods: str) -> dict[str, type]:
     }
 
 
+def called_with(first: str) -> dict[str, type]:
+    """The public attacks that are functions of a report, of labels, or of samples."""
+    found = public(dittofl.attack, "__call__")
+    return {
+        name: kind for name, kind in found.items() if [*inspect.signature(kind.__call__).parameters][1:2] == [first]
+    }
+
+
+def hashed(found: dict[str, type]) -> dict[str, type]:
+    """Those that hold no tensors."""
+    return {name: kind for name, kind in found.items() if kind.__hash__ is not object.__hash__}
+
+
 KINDS: dict[str, tuple[dict[str, type], dict[str, dict[str, Any]]]] = {
     "SOLVERS": (public(dittofl.solver, "asks", "start", "points", "step", "keep", "model"), SOLVERS),
     "AGGREGATORS": (public(dittofl.aggregate, "init", "__call__"), AGGREGATORS),
     "SERVERS": (public(dittofl.server, "init", "down", "step"), SERVERS),
-    "UPDATES": (public(dittofl.attack, "__call__"), UPDATES),
+    "UPDATES": (called_with("report"), UPDATES),
+    "RELABELS": (called_with("y"), RELABELS),
+    "TRIGGERS": (called_with("x"), TRIGGERS),
+    "BACKDOORS": (hashed(public(dittofl.attack, "plant", "probes")), BACKDOORS),
     "SAMPLINGS": (public(dittofl.sampling, "__call__"), SAMPLINGS),
     "TRANSFORMS": (public(dittofl.optimiser, "init", "apply"), TRANSFORMS),
     "SCHEDULES": (public(dittofl.schedule, "__call__"), SCHEDULES),
@@ -431,16 +468,50 @@ def test_an_attack_rewrites_malicious_rows_only(name: str) -> None:
         return generator(0, Purpose.NOISE, row)
 
     one, again = (built("UPDATES", name)(given, who, draw) for _ in range(2))
-    assert torch.equal(one.delta, again.delta)
-    assert torch.equal(one.delta[~who], given.delta[~who])
-    assert (one.delta[who] != given.delta[who]).any(1).all()
-    assert torch.equal(given.delta, report().delta)
-    assert one.delta.dtype == given.delta.dtype
+    changed = torch.zeros(6, dtype=torch.bool)
+    for ours, same_again, honest, before in zip(one, again, given, report(), strict=True):
+        if honest is not None:
+            assert torch.equal(ours, same_again)
+            assert torch.equal(ours[~who], honest[~who])
+            assert torch.equal(honest, before)
+            assert ours.dtype == honest.dtype
+            changed |= (ours != honest).reshape(6, -1).any(1)
+    assert torch.equal(changed, who)
 
 
 @each("UPDATES")
 def test_an_attack_is_the_same_on_both_engines(name: str) -> None:
-    close(method(), attack=Attack(ratio=0.5, update=built("UPDATES", name)))
+    close(method(aggregate=ByLoss()), attack=Attack(ratio=0.5, update=built("UPDATES", name)))
+
+
+@each("RELABELS")
+def test_a_relabelling_keeps_labels_legal_and_changes_some(name: str) -> None:
+    y = torch.tensor([0, 1, 2, 1])
+    new = built("RELABELS", name)(y, np.zeros(4, dtype=np.uint64))
+    assert new.dtype == y.dtype
+    assert bool(((new >= 0) & (new < 3)).all())
+    assert not torch.equal(new, y)
+    assert y.tolist() == [0, 1, 2, 1]
+    close(method(), attack=Attack(count=2, relabel=built("RELABELS", name)))
+
+
+@each("TRIGGERS")
+def test_a_trigger_changes_a_copy_and_the_same_place_of_every_sample(name: str) -> None:
+    for x in (normal(3, 4, 5, seed=1), torch.zeros(3, 4, 5, dtype=torch.uint8), normal(0, 4, 5, seed=1)):
+        before = x.clone()
+        new = built("TRIGGERS", name)(x)
+        assert torch.equal(x, before)
+        assert (new.shape, new.dtype) == (x.shape, x.dtype)
+        assert bool((new[new != x] == 2).all())
+        assert all(torch.equal(one == 2, new[0] == 2) and bool((one == 2).any()) for one in new)
+
+
+@each("BACKDOORS")
+def test_a_backdoor_is_the_same_on_both_engines(name: str) -> None:
+    attack = Attack(ratio=0.5, backdoor=built("BACKDOORS", name))
+    close(method(), attack=attack)
+    clean, planted = (run(TASK, federation(), method(), attack=it, rounds=2) for it in (None, attack))
+    assert not torch.equal(clean.w, planted.w)
 
 
 # Samplings

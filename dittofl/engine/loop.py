@@ -42,6 +42,9 @@ class LoopEngine:
         if setting.device.type == "cpu":
             keep_pages()
 
+    def on(self, setting: Setting) -> "LoopEngine":
+        return LoopEngine(setting)
+
     def visit(self, visit: Visit) -> Sent | None:
         plan = Plan(self.setting, visit)
         fetch = cache(lambda feed: minibatches(self.setting, plan.batch(feed), alone=visit.once))

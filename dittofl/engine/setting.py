@@ -78,6 +78,11 @@ class Visit(NamedTuple):
 class Engine(Protocol):
     """The map from what one device does to a cohort."""
 
+    setting: Setting
+
+    def on(self, setting: Setting) -> "Engine":
+        """The same engine on other data."""
+
     def visit(self, visit: Visit) -> Sent | None:
         """Runs the solvers, keeps their rows, and returns what the lead sends, [m, …]."""
 

@@ -55,6 +55,9 @@ class VmapEngine:
         self.feeds = Feeds(setting, static=self.compiled)
         self.fitting = cache(self._fitting)  # asked once: what is free later would change shapes from round to round
 
+    def on(self, setting: Setting) -> "VmapEngine":
+        return VmapEngine(self.how, setting)
+
     def probe(self) -> None:
         """One mapped gradient on two devices, uncompiled; it fails where module or loss cannot be mapped."""
         ids = np.array([0, self.setting.federation.K - 1])

@@ -1,7 +1,7 @@
 """Solvers: what one model does during a visit, on one device."""
 
 from dittofl.solver.apfl import APFL
-from dittofl.solver.choose import Choose, lambda_rule
+from dittofl.solver.choose import Choose, LambdaRule, lambda_rule
 from dittofl.solver.ditto import Ditto
 from dittofl.solver.ewc import EWC
 from dittofl.solver.finetune import finetune
@@ -28,6 +28,7 @@ __all__ = [
     "Choose",
     "Ditto",
     "Greedy",
+    "LambdaRule",
     "Local",
     "Mapper",
     "Optimal",

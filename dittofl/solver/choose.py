@@ -50,6 +50,33 @@ class Choose:
         return np.where(n < self.enough, self.among.index(self.few), best)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LambdaRule:
+    """λ_k = argmax over {.1, 1, 2}, or {.05, .1, .2} under a strong attack, of device k's validation accuracy.
+
+    Li et al. 2021, "Tuning λ", before it is known how strong the attack is: rows of `Ditto` and `Choose` among them. A
+    device with too little validation data takes 1, or .1 under a strong attack, which is any A3, or one with more than
+    half of the devices malicious. `strong` and `lambdas` override that.
+
+    >>> LambdaRule(lr=0.1).rows(strong=True)[1].few
+    'lam=0.1'
+    """
+
+    lr: Rate
+    steps: Steps = 1
+    through: Chain = ()
+    proximal: bool = False
+    strong: bool | None = None
+    lambdas: tuple[float, ...] | None = None
+
+    def rows(self, *, strong: bool) -> tuple[dict[str, Ditto], Choose]:
+        """The personal rows to train and how each device chooses among them."""
+        return lambda_rule(
+            strong=strong if self.strong is None else self.strong, lr=self.lr, steps=self.steps,
+            through=self.through, proximal=self.proximal, lambdas=self.lambdas,
+        )  # fmt: skip
+
+
 def lambda_rule(
     *, strong: bool, lr: Rate, steps: Steps = 1, through: Chain = (), proximal: bool = False,
     lambdas: Sequence[float] | None = None,

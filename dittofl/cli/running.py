@@ -1,0 +1,97 @@
+"""`dittofl run`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from dittofl.cli.reading import table
+from dittofl.errors import InputError, StoppedError
+from dittofl.experiment.cost import Needs, needs
+from dittofl.experiment.folder import Folder, opened
+from dittofl.experiment.progress import Bar, Lines, Quiet, Shown, clock
+from dittofl.experiment.run import execute
+from dittofl.experiment.spec import SPEC, Spec, load
+
+OUT = Path("runs")
+ENGINES = {"auto": "Auto", "loop": "Loop", "vmap": "Vmap"}
+
+
+def run(
+    specs: Sequence[str], assignments: Sequence[str], out: Path | None, seeds: str | None, checkpoint_every: float,
+    resume: bool, quiet: bool, dry_run: bool, **changes: Any,
+) -> None:  # fmt: skip
+    """Every spec with every seed."""
+    if checkpoint_every < 0:
+        raise InputError(f"--checkpoint-every must be 0 or more seconds, got {checkpoint_every:g}")
+    loaded = [
+        (source, load(source, [_changes(changes), seed], assignments)) for source in specs for seed in _seeds(seeds)
+    ]
+    if dry_run:
+        for _, spec in loaded:
+            click.echo(_described(spec, needs(spec, probe=True)))
+        return
+    planned = _places(loaded, out, resume)
+    for spec, path in planned:
+        if not Folder(path).ended:
+            needs(spec).fit(path)
+    for spec, path in planned:
+        _one(spec, path, resume=resume, quiet=quiet, every=checkpoint_every)
+    table([path for _, path in planned])
+
+
+def _places(loaded: Sequence[tuple[str, Spec]], out: Path | None, resume: bool) -> list[tuple[Spec, Path]]:
+    """The folder of each run; a run's own where it is to go on in place."""
+    planned: dict[Path, Spec] = {}
+    for source, spec in loaded:
+        own = resume and out is None and (Path(source) / SPEC).is_file()
+        path = Path(source) if own else (out or OUT) / spec.experiment.name / f"seed-{spec.experiment.seed}"
+        if path in planned:
+            raise InputError(f"two runs would write {path}: give the specs names of their own, or other seeds")
+        planned[path] = spec
+    for path in planned:
+        opened(path, resume=resume)
+    return [(spec, path) for path, spec in planned.items()]
+
+
+def _one(spec: Spec, path: Path, *, resume: bool, quiet: bool, every: float) -> None:
+    console = Console(stderr=True)
+    shown: Shown = Quiet() if quiet else Bar(console) if console.is_terminal else Lines(_line)
+    try:
+        summary = execute(spec, opened(path, resume=True), shown, every=every)
+    except StoppedError as stopped:
+        raise StoppedError(f"{stopped}: go on with `dittofl run {path} --resume`") from None
+    if not quiet:
+        _line(f"{path}: {summary['rounds']} rounds in {clock(summary['seconds'])}")
+
+
+def _line(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _changes(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given, as a spec's keys."""
+    changes = {key: value for key, value in given.items() if value is not None and value is not False}
+    if "engine" in changes:
+        changes["engine"] = {"kind": ENGINES[changes["engine"]]}
+    return changes
+
+
+def _seeds(text: str | None) -> list[dict[str, int]]:
+    """0:5 or 0,3,7 as changes of a spec; none where the spec's own seed is to stand."""
+    if text is None:
+        return [{}]
+    try:
+        a, colon, b = text.partition(":")
+        seeds = list(range(int(a), int(b))) if colon else [int(one) for one in text.split(",")]
+    except ValueError:
+        seeds = []
+    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+        raise InputError(f"--seeds must be A:B with A < B, or A,B,… of whole numbers ≥ 0, got {text!r}: write 0:5, say")
+    return [{"seed": seed} for seed in seeds]
+
+
+def _described(spec: Spec, its: Needs) -> str:
+    return f"# identity {spec.identity}\n{its.comment()}\n{spec.toml()}"

@@ -1,0 +1,6 @@
+"""Data sets: functions of a seed and parameters that return a `Federation`."""
+
+from dittofl.datasets.digits import digits
+from dittofl.datasets.fashion import fashion
+
+__all__ = ["digits", "fashion"]

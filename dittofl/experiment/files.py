@@ -1,0 +1,107 @@
+"""Files that are there whole or not at all, and logs that can be cut back to a length."""
+
+import csv
+import errno
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dittofl.errors import InputError, short
+
+
+class DiskFullError(OSError):
+    """The disk is full: told in one sentence, and nothing that was saved is lost."""
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """What goes wrong in writing below a path, told in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFullError(
+                f"the disk of {path} is full: free some space and go on with --resume, the last checkpoint is whole"
+            ) from error
+        raise InputError(f"{path} cannot be written: {short(error)}: choose another --out") from error
+
+
+def write(path: Path, content: bytes) -> None:
+    """The whole content under that name, or what was there before."""
+    scratch = path.with_name(path.name + ".tmp")
+    with told(path):
+        try:
+            with scratch.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            scratch.replace(path)
+        finally:
+            scratch.unlink(missing_ok=True)
+        flush_folder(path.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Makes renames in a folder last."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """As JSON; NaN, which JSON lacks, is null."""
+    write(path, (json.dumps(_jsonable(value), indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file; a missing or damaged one is refused."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({short(error)}): is it a run folder, and has it ended?") from error
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(one) for one in value]
+    return None if isinstance(value, float) and value != value else value
+
+
+class Log:
+    """A CSV file that grows, and whose length is part of a checkpoint."""
+
+    def __init__(self, path: Path, columns: Sequence[str], length: int = 0) -> None:
+        """Cuts the file back to `length` bytes; an empty one gets the columns' names."""
+        self.path, self.pending = path, io.StringIO()
+        with told(path):
+            self.file = path.open("ab")
+            self.file.truncate(length)
+        self.writer = csv.writer(self.pending, lineterminator="\n")
+        if length == 0:
+            self.writer.writerow(columns)
+
+    def add(self, row: Sequence[object]) -> None:
+        """One more row, held until `flush`."""
+        self.writer.writerow(row)
+
+    def flush(self, *, last: bool = False) -> int:
+        """Writes what is held; the length of the file. With `last` it is on the disk for good."""
+        with told(self.path):
+            self.file.write(self.pending.getvalue().encode())
+            self.pending.seek(0)
+            self.pending.truncate()
+            self.file.flush()
+            if last:
+                os.fsync(self.file.fileno())
+            return self.file.tell()
+
+    def close(self) -> None:
+        self.file.close()

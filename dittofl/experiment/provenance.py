@@ -1,0 +1,52 @@
+"""What exactly was run, on what."""
+
+import os
+import platform
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dittofl.experiment.setup import Setup
+from dittofl.experiment.spec import Spec
+
+
+def provenance(spec: Spec, setup: Setup) -> dict[str, Any]:
+    """Identity and data, versions, hardware and flags of a run."""
+    its = spec.experiment
+    who = [] if setup.attack is None else setup.attack.malicious(setup.federation.K, its.seed).nonzero()[0].tolist()
+    return {
+        "name": its.name,
+        "identity": spec.identity,
+        "fingerprint": setup.federation.fingerprint,
+        "devices": setup.federation.K,
+        "malicious": [setup.federation.ids[k] for k in who],
+        "strong_attack": setup.strong,
+        "seed": its.seed,
+        "deterministic": its.deterministic,
+        "precision": its.precision,
+        "device": torch.cuda.get_device_name(its.device) if its.device.startswith("cuda") else platform.processor(),
+        "threads": torch.get_num_threads(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "dittofl": metadata.version("dittofl"),
+        "torch": torch.__version__,
+        "git": git_commit(spec.folder),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "packages": dict(sorted((one.metadata["Name"], one.version) for one in metadata.distributions())),
+    }
+
+
+def git_commit(folder: Path) -> str | None:
+    """The commit that a folder is at, with + where it has changes; None outside a repository or without git."""
+    command = ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"]
+    try:
+        answer = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"}
+        )
+    except OSError:
+        return None
+    return answer.stdout.strip() or None

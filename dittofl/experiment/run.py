@@ -1,0 +1,156 @@
+"""One run: rounds, evaluations and checkpoints, from the first round or from where it stopped."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+
+from dittofl.errors import InputError, StoppedError
+from dittofl.experiment.files import read_json
+from dittofl.experiment.folder import RUN, SUMMARY, Folder
+from dittofl.experiment.keys import Experiment
+from dittofl.experiment.progress import Shown
+from dittofl.experiment.provenance import provenance
+from dittofl.experiment.record import Record, finish, parts_of
+from dittofl.experiment.setup import Setup, build
+from dittofl.experiment.spec import Spec
+from dittofl.federation import Part
+
+SHARE = 50  # a checkpoint may cost a fiftieth of the time
+
+
+@dataclass
+class Pace:
+    """When the next checkpoint is due: after `every` seconds, or fifty times as long as the last one took."""
+
+    every: float
+    last: float = 0.0
+    cost: float = 0.0
+
+    def due(self, now: float) -> bool:
+        return self.every > 0 and now - self.last >= max(self.every, SHARE * self.cost)
+
+    def paid(self, begun: float, now: float) -> None:
+        self.last, self.cost = now, now - begun
+
+
+def execute(spec: Spec, folder: Folder, shown: Shown, *, every: float = 60.0) -> dict[str, Any]:
+    """Runs a spec in its folder to the end, or goes on with it, and returns the summary."""
+    with folder.locked(), flags(spec.experiment):
+        if folder.ended:
+            return finished(spec, folder)
+        with stopping() as asked:
+            return _run(spec, folder, shown, every, asked)
+
+
+def finished(spec: Spec, folder: Folder) -> dict[str, Any]:
+    """The summary of a run that had ended; it must be of this spec."""
+    summary: dict[str, Any] = read_json(folder.path / SUMMARY)
+    if summary["identity"] != spec.identity:
+        raise InputError(f"{folder.path} holds a finished run of another spec: choose another --out")
+    return summary
+
+
+class Running:
+    """The rounds of a run, with what is written down between them."""
+
+    def __init__(self, spec: Spec, setup: Setup, folder: Folder, shown: Shown, pace: Pace) -> None:
+        self.spec, self.folder, self.shown, self.pace = spec, folder, shown, pace
+        self.before, self.start = folder.checkpoints.manifest.seconds, time.monotonic()
+        self.rounds = setup.federate(folder.checkpoints.load())
+        self.run = self.rounds.run
+        self.parts = [part for part in parts_of(self.run.federation) if part in spec.experiment.parts]
+        self.headline: Part = "test" if "test" in self.parts else "train"
+        self.record = Record(folder, self.run.metrics)
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.start
+
+    def go(self, asked: list[int]) -> None:
+        """Rounds until the last, or until a signal has asked to stop."""
+        every = self.spec.experiment.eval_every
+        for run in self.rounds:
+            self.folder.checkpoints.visited(run.history[-1].cohort)
+            self.record.round(run)
+            if run.t % every == 0 and run.t < self.rounds.last:
+                scored = run.evaluate(self.headline)
+                self.record.evaluated(scored, "benign")
+                self.shown.evaluated(scored)
+            self.shown.round(run.t)
+            if asked or self.pace.due(time.monotonic()):
+                self.save()
+            if asked:
+                raise StoppedError(f"stopped after round {run.t} of {self.rounds.last}, saved in {self.folder.path}")
+
+    def save(self) -> None:
+        """A checkpoint of this round."""
+        begun = time.monotonic()
+        self.folder.checkpoints.save(self.run, seconds=self.seconds, lengths=self.record.flush(last=True))
+        self.pace.paid(begun, time.monotonic())
+
+    def end(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """The last evaluation and checkpoint, and what is written once."""
+        if self.pace.every > 0:
+            self.save()
+        scored = self.run.evaluate(*self.parts)
+        self.record.evaluated(scored, "benign", "all")
+        return finish(self.folder, self.run, scored, facts | {"seconds": self.seconds})
+
+
+def _run(spec: Spec, folder: Folder, shown: Shown, every: float, asked: list[int]) -> dict[str, Any]:
+    setup = build(spec)
+    folder.begin(spec, provenance(spec, setup))
+    running = Running(spec, setup, folder, shown, Pace(every, time.monotonic()))
+    shown.begin(f"{spec.experiment.name}, seed {spec.experiment.seed}", running.run.t, running.rounds.last)
+    try:
+        running.go(asked)
+        return running.end(read_json(folder.path / RUN))
+    finally:
+        running.record.close()
+        shown.end()
+
+
+@contextmanager
+def stopping() -> Iterator[list[int]]:
+    """A list that gets the signal that asks to stop; a second one stops at once."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    old = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def flags(its: Experiment) -> Iterator[None]:
+    """The process-wide settings of torch that a spec names, put back afterwards."""
+    threads, matmul = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    cudnn, deterministic = torch.backends.cudnn.allow_tf32, torch.are_deterministic_algorithms_enabled()
+    torch.set_float32_matmul_precision("high" if its.precision == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = its.precision == "tf32"
+    if its.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+    if its.threads is not None:
+        torch.set_num_threads(its.threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_float32_matmul_precision(matmul)
+        torch.backends.cudnn.allow_tf32 = cudnn
+        torch.use_deterministic_algorithms(deterministic)
