@@ -87,7 +87,7 @@ def evaluate(run: "Federated", parts: tuple[Part, ...]) -> Evaluation:
         require(part in ("train", "validation", "test"), f"a part is 'train', 'validation' or 'test', got {part!r}")
     everyone = np.arange(run.federation.K)
     values = {(model, part): scores(run, model, everyone, part) for part in parts for model in run.solvers}
-    choices = {name: chosen(run, name, everyone) for name in run.method.choose}
+    choices = {name: chosen(run, name, everyone) for name in run.choices}
     for name, picks in choices.items():
         for part in parts:
             among = {model: values[model, part] for model in run.method.choose[name].among}
@@ -127,8 +127,8 @@ def scores(run: "Federated", model: str, ids: Ids, part: Part) -> Scores:
 
 def _scores(run: "Federated", model: str, ids: Ids, part: Part) -> Scores:
     solver, rows, down = run.solvers[model], run.rows[model], run.down()
-    # Most global solvers serve w itself, which is scored on all samples at once.
-    shared = solver.model(rows.first, down) is down.w
+    # Most global solvers serve w itself, which is scored on all samples at once. A first row may be w: thus the copy.
+    shared = solver.model(rows.first.clone(), down) is down.w
     models = run.w if shared else run.engine.models(solver, rows, ids, down)
     found = measured(run, models, ids, part)
     return found if run.probe is None or part != "test" else {**found, BACKDOOR: succeeded(run.probe, models, ids)}

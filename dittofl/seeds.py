@@ -33,6 +33,8 @@ class Purpose(IntEnum):
     SPLIT = 7
     DROPOUT = 8
     AUGMENT = 9
+    CENTRES = 12  # the first models of clusters
+    DUAL = 13  # coordinates of dual ascent
 
 
 def mix(z: Keys) -> Keys:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dittofl.layout import Layout
 
-Row = Tensor  # [P], or [0] for a solver that keeps nothing
+Row = Tensor  # [P], or [0] for a solver that keeps nothing; a few numbers beside a model may follow it
 Vector = Tensor  # [P]
 State = Any  # a pytree (tuples, named tuples, dicts) of tensors
 Counter = int | Tensor  # a Python number on the loop engine, a 0-d tensor inside a mapped one
@@ -33,7 +33,7 @@ Criterion = Callable[[Tensor, Tensor, Tensor], Tensor]  # (outputs, y, outputs o
 
 
 class Ask(NamedTuple):
-    """One evaluation a solver wants: at its points, on these samples, of F_k or of another objective."""
+    """One evaluation a solver wants: at its points, on these samples, of F_k or of another objective (no penalty)."""
 
     on: On = On.NEXT
     of: Criterion | None = None
@@ -101,6 +101,15 @@ class Solver(Protocol):
 
 
 @runtime_checkable
+class NeedsServer(Protocol):
+    """A solver that works with one kind of server only."""
+
+    @property
+    def server(self) -> type:
+        """That kind."""
+
+
+@runtime_checkable
 class GlobalSolver(Solver, Protocol):
     """A solver of G: what it sends is all that the server ever sees."""
 
@@ -149,3 +158,24 @@ class Server(Protocol):
 
     def step(self, w: Vector, delta: Vector, report: Report, state: State) -> tuple[Vector, State]:
         """w^{t+1} and the next state."""
+
+
+@runtime_checkable
+class NeedsSolver(Protocol):
+    """A server that reads what only certain solvers send beside Δ: those whose `server` it is."""
+
+    @property
+    def solver(self) -> str:
+        """The name of one, for who gave another."""
+
+
+@runtime_checkable
+class Grouping(Protocol):
+    """A server of several models: every group's reports are aggregated apart, and its δ is [groups, P]."""
+
+    @property
+    def groups(self) -> int:
+        """How many."""
+
+    def group(self, report: Report) -> Tensor:
+        """The group of each report, [m]."""

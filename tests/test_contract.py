@@ -26,7 +26,18 @@ import dittofl.solver
 from dittofl import SGD, Attack, Cosine, Ditto, InputError, Local, Mean, Method, Report, Task
 from dittofl.attack.updates import Draw
 from dittofl.seeds import Purpose, generator
-from dittofl.types import Aggregator, Ask, GlobalSolver, Server, Solver, State, Vector
+from dittofl.types import (
+    Aggregator,
+    Ask,
+    GlobalSolver,
+    Grouping,
+    NeedsServer,
+    NeedsSolver,
+    Server,
+    Solver,
+    State,
+    Vector,
+)
 from tests.problems import (
     ENGINES,
     TASK,
@@ -51,9 +62,19 @@ SOLVERS: dict[str, dict[str, Any]] = {
     "Prox": {"mu": 0.5, "lr": 0.2, "steps": 2},
     "Local": {"lr": 0.2, "steps": 3},
     "Ditto": {"lam": 0.5, "lr": 0.2, "steps": 3},
+    "L2SGD": {"lam": 0.5, "lr": 0.2, "steps": 3},
+    "EWC": {"lam": 5.0, "lr": 0.2, "steps": 3, "fisher": 2},
+    "SKL": {"lam": 0.5, "lr": 0.2, "steps": 3},
+    "APFL": {"lr": 0.2, "steps": 3, "adaptive": True},
+    "Mapper": {"lr": 0.2, "steps": 3},
+    "PerFedAvg": {"lr": 0.2, "inner": 0.1, "steps": 2},
+    "PFedMe": {"lam": 2.0, "lr": 0.2, "inner_lr": 0.1, "inner": 3, "steps": 2},
+    "IFCA": {"lr": 0.2, "steps": 2},
+    "Partial": {"own": ("2.*",), "lr": 0.2, "steps": 2, "first": 1},
+    "Greedy": {"lr": 0.2, "steps": 3},
 }
 AGGREGATORS: dict[str, dict[str, Any]] = {"Mean": {}, "Stateless": {"rule": Median()}}
-SERVERS: dict[str, dict[str, Any]] = {"Add": {"lr": 0.7}}
+SERVERS: dict[str, dict[str, Any]] = {"Add": {"lr": 0.7}, "Clusters": {"groups": 2}, "Share": {}}
 UPDATES: dict[str, dict[str, Any]] = {
     "Gaussian": {},
     "Replace": {},
@@ -148,6 +169,18 @@ def tensors(state: State) -> bool:
     return all(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(state))
 
 
+def beside(solver: Solver) -> dict[str, Any]:
+    """The server, and the global solver, that a solver goes with."""
+    if not isinstance(solver, NeedsServer):
+        return {}
+    return {"server": built("SERVERS", solver.server.__name__), "local": solver}
+
+
+def sends_to(server: Server) -> dict[str, Any]:
+    """The global solver that a server goes with."""
+    return {"local": built("SOLVERS", server.solver)} if isinstance(server, NeedsSolver) else {}
+
+
 def close(one: Method, **options: Any) -> None:
     """Three rounds with it are the same on both engines."""
     looped, mapped = (
@@ -199,7 +232,7 @@ def test_a_solver_is_one_by_its_protocol(name: str) -> None:
     solver = built("SOLVERS", name)
     assert isinstance(solver, Solver)
     w0 = normal(7, seed=0)
-    assert solver.init(w0).shape in {(0,), (7,)}
+    assert solver.init(w0).dim() == 1
     for steps in range(4):
         asks = solver.asks(steps)
         assert all(isinstance(ask, Ask) for ask in asks)
@@ -209,23 +242,25 @@ def test_a_solver_is_one_by_its_protocol(name: str) -> None:
 @each("SOLVERS")
 def test_a_solver_is_the_same_on_both_engines(name: str) -> None:
     solver = built("SOLVERS", name)
-    close(method(personal={"it": solver}))
+    close(method(personal={"it": solver}, **beside(solver)))
     if isinstance(solver, GlobalSolver):
-        close(method(local=solver, personal={}))
+        close(method(**{"local": solver, "personal": {}, **beside(solver)}))
 
 
 @each("SOLVERS")
 def test_the_state_of_a_solver_is_made_of_tensors(name: str) -> None:
     solver = built("SOLVERS", name)
-    result = run(TASK, federation(), method(), rounds=1)
-    w, g = result.w, normal(1, len(result.w), seed=1)
+    result = run(TASK, federation(), method(**beside(solver)), rounds=1)
+    w = result.w
     down = result.down()._replace(n=5)
     row = solver.init(w)
     state = solver.start(row, down)
-    for i in range(len(solver.asks(2))):
+    for i, ask in enumerate(solver.asks(2)):
         assert tensors(state)
-        assert all(point.shape == w.shape for point in solver.points(state, down, i))
-        state = solver.step(state, down, i, torch.ones(1, dtype=w.dtype), g)
+        points = solver.points(state, down, i)
+        assert all(point.shape == w.shape for point in points)
+        g = normal(len(points), len(w), seed=i) if ask.grad else None
+        state = solver.step(state, down, i, torch.arange(len(points)).to(w), g)
     assert tensors(state)
     assert solver.keep(state, row, down).shape == row.shape
     assert solver.model(row, down).shape == w.shape
@@ -410,12 +445,13 @@ def test_no_losses_are_reported_unasked() -> None:
 def test_a_server_is_the_same_on_both_engines(name: str) -> None:
     server = built("SERVERS", name)
     assert isinstance(server, Server)
-    close(method(server=server))
-    given, w = report(), normal(11, seed=9)
+    close(method(server=server, **sends_to(server)))
+    given, w = report()._replace(extra=torch.arange(6.0)), normal(11, seed=9)
     state = server.init(w, 20)
+    delta = given.delta[: server.groups] if isinstance(server, Grouping) else given.delta[0]
     assert tensors(state)
     assert server.down(state) is None or isinstance(server.down(state), Tensor)
-    new, state = server.step(w, given.delta[0], given, state)
+    new, state = server.step(w, delta, given, state)
     assert (new.shape, new.dtype) == (w.shape, w.dtype)
     assert tensors(state)
     assert torch.equal(w, normal(11, seed=9))

@@ -22,6 +22,7 @@ LAYERS = (
     {"method"},
     {"engine"},
     {"federate", "federated", "reports", "sampling", "evaluate", "metrics", "personalise"},
+    {"ascent", "mocha", "variances"},
     {"datasets", "models", "theory"},
     {"experiment"},
     {"report"},

@@ -1,6 +1,8 @@
 """The samples of a chunk of devices as one batch: filled up to one width, what fills it up with weight 0."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +22,16 @@ class Feed(NamedTuple):
     y: Tensor
     weight: Tensor
     key: Tensor | None
+
+
+class Lazy:
+    """Feeds that are gathered when they are asked for; the last few are held."""
+
+    def __init__(self, gather: Callable[[Any], Feed]) -> None:
+        self.gather = lru_cache(maxsize=4)(gather)
+
+    def __getitem__(self, key: Any) -> Feed:
+        return self.gather(key)
 
 
 class Feeds:

@@ -13,7 +13,7 @@ from torch.func import grad_and_value, vmap
 from torch.utils import _pytree as pytree
 
 from dittofl.dropout import Masks
-from dittofl.engine.feeds import Feed
+from dittofl.engine.feeds import Feed, Lazy
 from dittofl.engine.setting import PART_OF, Plan
 from dittofl.inputs import Inputs, each
 from dittofl.objective import Objective
@@ -55,7 +55,7 @@ def mapped(function: Callable[..., Any], *batched: Any) -> Any:
 
 def walk(
     objective: Objective, solvers: dict[str, Solver], lead: str | None, turns: tuple[Turn, ...], down: Down, n: Tensor,
-    rows: dict[str, Tensor], feeds: dict[Key, Feed], active: dict[tuple[int, str], Tensor],
+    rows: dict[str, Tensor], feeds: dict[Key, Feed] | Lazy, active: dict[tuple[int, str], Tensor],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:  # fmt: skip
     """From the rows of a chunk to what its devices keep, by solver, and what the lead sends."""
 
@@ -121,7 +121,7 @@ def answer(objective: Objective, turn: Turn, points: Tensor, feed: Feed, w: Tens
         here = itemgetter((slice(None), slice(a, a + size)))
         x, y, weight = each(feed.x, here), here(feed.y), here(feed.weight)
         key = feed.key if train and objective.drops else weight.new_zeros(len(points))
-        value = _value(objective, turn, w, penalised=a == 0)
+        value = _value(objective, turn, w, penalised=a == 0 and turn.of is None)
         one: Callable[..., Any] = grad_and_value(value) if turn.grad else value
         # y is mapped over the points too, though the same for all: torch's rules for the regression losses need it.
         shared = y.unsqueeze(1).expand(-1, points.shape[1], *y.shape[1:])

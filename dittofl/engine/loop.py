@@ -47,7 +47,7 @@ class LoopEngine:
 
     def visit(self, visit: Visit) -> Sent | None:
         plan = Plan(self.setting, visit)
-        fetch = cache(lambda feed: minibatches(self.setting, plan.batch(feed)))
+        fetch = cache(lambda feed: minibatches(self.setting, plan.batch(feed), alone=visit.once))
         samples = {
             name: [self._samples(plan, name, i, fetch) for i in range(len(plan.asks[name]))] for name in visit.solvers
         }
@@ -121,7 +121,7 @@ class LoopEngine:
         """Σ losses / n + share · penalty, and its gradient as a row."""
         weight = self._weights(losses.shape[0], n)
         f, outputs, weights = losses.detach().to(weight) @ weight, [losses], [weight]
-        if self.objective.task.penalty is not None:
+        if self.objective.task.penalty is not None and ask.of is None:
             penalty = torch.as_tensor(share * self.objective.task.penalty(dict(trained(self.module))))
             f = f + penalty.detach()
             if penalty.requires_grad:

@@ -48,10 +48,10 @@ def whole(setting: Setting, k: int, part: Part) -> Samples:
     return gathered(setting, setting.put(setting.span(k, part)))
 
 
-def minibatches(setting: Setting, batch: Batch) -> Fetch:
-    """Every device's minibatch; small ones are gathered for the whole cohort at once."""
+def minibatches(setting: Setting, batch: Batch, *, alone: bool) -> Fetch:
+    """Every device's minibatch; small ones are gathered for the whole cohort at once, unless told not to."""
     places, width = setting.put(batch.places), batch.width.tolist()
-    if places.numel() * setting.objective.activations > GATHERED:
+    if alone or places.numel() * setting.objective.activations > GATHERED:
         return lambda a: gathered(setting, places[a, : width[a]], batch.key[a])
     real = setting.put(np.concatenate([batch.of(a) for a in range(len(width))]))
     everyone = gathered(setting, real)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -67,6 +68,7 @@ class Visit(NamedTuple):
     rows: Mapping[str, Rows]
     lead: str | None  # the solver that sends, if any; its minibatches are the round's
     down: Down
+    once: bool = False  # long, and made once: nothing of it is worth compiling or holding
 
     def sender(self) -> GlobalSolver:
         """The lead; `Method` has made sure that it can send."""
@@ -104,6 +106,7 @@ class Plan:
         self.stream, self.ids, self.visits = setting.stream, visit.ids, visit.visits
         self.steps = {name: self._steps(solver) for name, solver in visit.solvers.items()}
         self.asks = {name: solver.asks(int(self.steps[name].max())) for name, solver in visit.solvers.items()}
+        self.drawn = {name: list(accumulate(ask.on is On.NEXT for ask in asks)) for name, asks in self.asks.items()}
         self.draws = {name: self._draws(solver, self.steps[name]) for name, solver in visit.solvers.items()}
         self.lead = np.zeros(len(self.ids), dtype=np.int64) if visit.lead is None else self.draws[visit.lead]
         self.lengths = {
@@ -122,7 +125,7 @@ class Plan:
 
     def feed(self, name: str, i: int) -> tuple[int, bytes]:
         """The identity of the minibatch that evaluation i of a solver sees: equal keys, equal samples."""
-        q = sum(ask.on is On.NEXT for ask in self.asks[name][: i + 1]) - 1
+        q = self.drawn[name][i] - 1
         require(q >= 0, f"{name!r} asks for the same minibatch before its first")
         return q, b"" if (q < self.lead).all() else self.draws[name].tobytes()
 

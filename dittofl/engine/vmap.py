@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.func import vmap
 
 from dittofl.engine.columns import columned
-from dittofl.engine.feeds import Feeds
-from dittofl.engine.lockstep import Turn, answer, mapped, script, walk
+from dittofl.engine.feeds import Feed, Feeds, Lazy
+from dittofl.engine.lockstep import Key, Turn, answer, mapped, script, walk
 from dittofl.engine.rows import Ids, Rows
 from dittofl.engine.setting import PART_OF, Plan, Setting, Visit
 from dittofl.errors import whole
@@ -97,13 +97,14 @@ class VmapEngine:
     def _walk(self, visit: Visit, plan: Plan, chosen: Ids) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """All solvers of some devices, from their rows to what they keep and send."""
         ids = visit.ids[chosen]
-        turns = script(plan, visit.solvers)
-        feeds = {
-            turn.feed: self.feeds.part(ids, PART_OF[turn.on])
-            if turn.on in PART_OF
-            else self.feeds.minibatch(plan.batch(turn.feed), chosen)
-            for turn in turns
-        }
+        turns, compiled = script(plan, visit.solvers), self.compiled and not visit.once
+        samples = {turn.feed: turn.on for turn in turns}
+
+        def gather(feed: Key) -> Feed:
+            part = PART_OF.get(samples[feed])
+            return self.feeds.minibatch(plan.batch(feed), chosen) if part is None else self.feeds.part(ids, part)
+
+        feeds = {feed: gather(feed) for feed in samples} if compiled else Lazy(gather)
         rows = {name: visit.rows[name].get(ids) for name in visit.solvers}
         n = self._n(ids)
         active = {
@@ -111,11 +112,12 @@ class VmapEngine:
             for turn in turns for name in turn.names if (plan.lengths[name] <= turn.i).any()
         }  # fmt: skip
         down = visit.down
-        if self.compiled:
+        if compiled:
             # A Python number would be compiled in; schedules take a 0-d tensor as well. Strides are compiled in too.
             down = down._replace(t=self.setting.put(np.array(down.t, dtype=np.float64)))
             rows = {name: row.contiguous() for name, row in rows.items()}
-        return self.walk(self.objective, dict(visit.solvers), visit.lead, turns, down, n, rows, feeds, active)
+        go, objective = (self.walk, self.objective) if compiled else (walk, self.setting.objective)
+        return go(objective, dict(visit.solvers), visit.lead, turns, down, n, rows, feeds, active)
 
     def _chunks(self, visit: Visit, plan: Plan) -> Iterator[Ids]:
         """Places in the cohort, together as many as memory allows; of one size where padding would change results."""
