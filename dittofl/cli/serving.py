@@ -33,7 +33,9 @@ def restored(path: Path) -> Federated:
     require(saved is not None, f"{path} was run with --checkpoint-every 0 and keeps no models: run it again without")
     spec = load(str(path))
     with flags(spec.experiment):
-        return build(spec, device="cpu").federate(saved).run
+        run = build(spec, device="cpu").federate(saved).run
+        run.finish()
+        return run
 
 
 def served(path: Path, device: str | None, model: str | None) -> tuple[Federated, nn.Module, str, str]:

@@ -99,6 +99,7 @@ class Running:
         """The last evaluation and checkpoint, and what is written once."""
         if self.pace.every > 0:
             self.save()
+        self.run.finish()
         scored = self.run.evaluate(*self.parts)
         self.record.evaluated(scored, "benign", "all")
         return finish(self.folder, self.run, scored, facts | {"seconds": self.seconds})
