@@ -1,6 +1,7 @@
 """The page's charts of a condition."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from math import nan
 
 from dittofl.method import GLOBAL
 from dittofl.report import series
@@ -19,7 +20,8 @@ def style(place: int) -> str:
 def symbol(place: int) -> str:
     """A model's mark, for a legend."""
     kind = "open" if place % len(SHAPES) >= 4 else "full"
-    return f'<svg viewBox="-6 -6 12 12" width="12" height="12" aria-hidden="true"><path class="{kind} {style(place)}" d="{SHAPES[place % len(SHAPES)]}"/></svg>'
+    path = f'<path class="{kind} {style(place)}" d="{SHAPES[place % len(SHAPES)]}"/>'
+    return f'<svg viewBox="-6 -6 12 12" width="12" height="12" aria-hidden="true">{path}</svg>'
 
 
 def curves(condition: Condition, metric: str, places: Mapping[str, int]) -> dict[str, str]:
@@ -47,20 +49,21 @@ def histograms(condition: Condition, metric: str, places: Mapping[str, int]) -> 
     values = {model: series.devices(condition, model, metric) for model in condition.models}
     bins = {model: series.histogram(its, low, high) for model, its in values.items()}
     top = max(float(heights.max()) for _, heights in bins.values()) or 1.0
-    frame = Chart(x=axis(low, high, f"{metric} of a device", count=3), y=axis(0.0, top, percent=True, count=3), height=110)
-    return {
-        model: frame.svg(
-            f"{metric} of {model} on benign devices: mean {number(float(values[model].mean()) if len(values[model]) else 0)}",
+    x, y = axis(low, high, f"{metric} of a device", count=3), axis(0.0, top, percent=True, count=3)
+    frame, drawn = Chart(x=x, y=y, height=110), {}
+    for model, (edges, heights) in bins.items():
+        mean = float(values[model].mean()) if len(values[model]) else nan
+        drawn[model] = frame.svg(
+            f"{metric} of {model} on benign devices: mean {number(mean)}",
             frame.bars(edges, heights, style(places[model])),
-            frame.rule(x=float(values[model].mean()), style="mean") if len(values[model]) and values[model].mean() == values[model].mean() else "",
+            frame.rule(x=mean, style="mean") if mean == mean else "",
         )
-        for model, (edges, heights) in bins.items()
-    }  # fmt: skip
+    return drawn
 
 
-def scatter(condition: Condition, metric: str, places: Mapping[str, int], found: Sequence[Condition]) -> str:
+def scatter(condition: Condition, metric: str, places: Mapping[str, int]) -> str:
     """Accuracy against fairness: mean over devices by their standard deviation, a mark for each seed and model."""
-    (left, right), (low, high) = series.corners(found, metric)
+    (left, right), (low, high) = series.corners(condition, metric)
     frame = Chart(
         x=axis(left, right, "std over devices (fair: left)", count=4), y=axis(low, high, f"mean {metric}"),
         width=300, height=220, top=20,

@@ -89,3 +89,8 @@ def number(value: float, *, signed: bool = False) -> str:
     """
     sign = "+" if signed else ""
     return f"{value:{sign}.3f}" if not abs(value) >= 100 else f"{value:{sign}.4g}"
+
+
+def percent(share: float) -> str:
+    """A share as per cent, a dash where there is none."""
+    return f"{100 * share:.0f} %" if share == share else "–"

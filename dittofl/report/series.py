@@ -107,7 +107,9 @@ def histogram(values: Numbers, low: float, high: float, bins: int = 10) -> tuple
 
 def chosen(condition: Condition, choice: str) -> dict[str, float]:
     """Share of benign devices, of all seeds, that chose each row."""
-    rows = {row: 0 for run in condition.runs for its in run.selections if its["model"] == choice for row in its["among"]}
+    rows = {
+        row: 0 for run in condition.runs for its in run.selections if its["model"] == choice for row in its["among"]
+    }
     picks = [np.array(run.devices.choices[choice])[~run.devices.malicious] for run in condition.runs]
     total = max(sum(map(len, picks)), 1)
     return {row: float(sum((its == row).sum() for its in picks)) / total for row in rows}
@@ -118,7 +120,9 @@ def drawn(condition: Condition, most: int = 120) -> Drawn | None:
     if not any(run.devices.malicious.any() for run in condition.runs):
         return None
     rounds = min(len(run.rounds.t) for run in condition.runs)
-    shares = np.array([run.rounds.malicious[:rounds] / np.maximum(run.rounds.cohort[:rounds], 1) for run in condition.runs])
+    shares = np.array(
+        [run.rounds.malicious[:rounds] / np.maximum(run.rounds.cohort[:rounds], 1) for run in condition.runs]
+    )
     edges = np.arange(0, rounds, ceil(rounds / most) if rounds else 1)
     steps = [shares[:, a : a + (edges[1] if len(edges) > 1 else rounds)] for a in edges]
     return Drawn(
@@ -134,9 +138,9 @@ def points(condition: Condition, model: str, metric: str) -> list[tuple[float, f
     return [(run.scores[model, metric]["std"], run.scores[model, metric]["mean"]) for run in condition.runs]
 
 
-def corners(found: Sequence[Condition], metric: str) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The ranges of the scatters' axes, one for all conditions."""
-    all_points = np.array([p for c in found for model in c.models for p in points(c, model, metric)])
+def corners(condition: Condition, metric: str) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The ranges of a scatter's axes."""
+    all_points = np.array([p for model in condition.models for p in points(condition, model, metric)])
     sound = all_points[np.isfinite(all_points).all(1)]
     if len(sound) == 0:
         return UNIT, UNIT
@@ -150,7 +154,7 @@ def worst(condition: Condition, model: str, metric: str, most: int = 8) -> list[
     found = [(run, int(k)) for run in condition.runs for k in np.flatnonzero(_benign(run))]
     keys = np.array([sign * run.devices.values[model, metric][k] for run, k in found])
     ranks = np.argsort(np.where(np.isnan(keys), -np.inf, keys), kind="stable")[:most]
-    return [_worst(*found[rank], model, metric) for rank in ranks]
+    return [_worst(*found[int(rank)], model, metric) for rank in ranks]
 
 
 def wide(low: float, high: float, margin: float = 0.0) -> tuple[float, float]:

@@ -113,7 +113,9 @@ class Chart:
             return ""
         px, py = self.at(x, y)
         kind = "open" if shape % len(SHAPES) >= 4 else "full"
-        return f'<path class="{kind} {style}" transform="translate({px:.1f},{py:.1f})" d="{SHAPES[shape % len(SHAPES)]}"/>'
+        return (
+            f'<path class="{kind} {style}" transform="translate({px:.1f},{py:.1f})" d="{SHAPES[shape % len(SHAPES)]}"/>'
+        )
 
     def rule(self, *, x: float | None = None, y: float | None = None, style: str) -> str:
         """A line across the frame at one value."""
@@ -131,7 +133,9 @@ class Chart:
 
 def text(x: float, y: float, words: str, anchor: str, style: str = "tick") -> str:
     """Words, escaped."""
-    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>' if words else ""
+    return (
+        f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>' if words else ""
+    )
 
 
 def _thinned(n: int) -> Sequence[int]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from dittofl.report.compare import Comparison
 from dittofl.report.conditions import Condition, lead_metric, lower_is_better
-from dittofl.report.interval import Interval, number
+from dittofl.report.interval import Interval, number, percent
 
 HEADLINE = {"mean": "mean", "std": "std", "worst10": "worst 10 %"}
 Cell = str | Interval
@@ -31,20 +31,24 @@ class Table:
 
     def text(self) -> list[list[str]]:
         """The cells as people read them."""
-        return [[cell.text(signed=self.signed) if isinstance(cell, Interval) else cell for cell in row] for row in self.rows]
+        return [
+            [cell.text(signed=self.signed) if isinstance(cell, Interval) else cell for cell in row] for row in self.rows
+        ]
 
     def rich(self) -> Rich:
-        """For a terminal; a group's name stands in its first row."""
-        table = Rich(title=Text(self.title), caption=Text("\n".join(self.notes)), box=box.SIMPLE_HEAD)
+        """For a terminal; a group's name stands above its rows."""
+        table = Rich(title=Text(self.title), caption=Text("\n".join(self.notes)), box=box.SIMPLE_HEAD, pad_edge=False)
         table.title_justify = table.caption_justify = "left"
-        for j, name in enumerate(self.columns):
-            table.add_column(Text(name), justify="left" if j < 2 else "right", overflow="fold", no_wrap=j > 0)
+        table.add_column(Text(self.columns[1]), overflow="fold", min_width=16)
+        for name in self.columns[2:]:
+            table.add_column(Text(name), justify="right", no_wrap=True)
         rows = self.text()
         for i, row in enumerate(rows):
-            again, last = i > 0 and rows[i - 1][0] == row[0], i + 1 < len(rows) and rows[i + 1][0] != row[0]
-            cells = ["" if again else row[0], *row[1:]]
-            styled = [Text(cell, style="bold" if (i, j) in self.best else "") for j, cell in enumerate(cells)]
-            table.add_row(*styled, end_section=last)
+            if i == 0 or rows[i - 1][0] != row[0]:
+                table.add_row(Text(row[0], style="italic"))
+            last = i + 1 < len(rows) and rows[i + 1][0] != row[0]
+            styled = [Text(cell, style="bold" if (i, j) in self.best else "") for j, cell in enumerate(row[2:], 2)]
+            table.add_row(Text(f"  {row[1]}"), *styled, end_section=last)
         return table
 
     def plain(self) -> str:
@@ -66,10 +70,14 @@ class Table:
 
     def csv(self) -> str:
         """For a program: every digit, and the half of an interval in a column of its own."""
-        text, first = io.StringIO(), self.rows[0] if self.rows else ()
-        head = [[name, f"{name} ±"] if isinstance(cell, Interval) else [name] for name, cell in zip(self.columns, first)]
-        rows = [[[c.mean, c.half] if isinstance(c, Interval) else [c] for c in row] for row in self.rows]
-        csv.writer(text, lineterminator="\n").writerows([cell for cells in row for cell in cells] for row in (head, *rows))
+        text, columns = io.StringIO(), list(zip(self.columns, *self.rows, strict=True))
+        split: list[list[object]] = []
+        for name, *cells in columns:
+            intervals = [cell for cell in cells if isinstance(cell, Interval)]
+            split.append([name, *(cell.mean if isinstance(cell, Interval) else cell for cell in cells)])
+            if intervals:
+                split.append([f"{name} ±", *(cell.half for cell in intervals)])
+        csv.writer(text, lineterminator="\n").writerows(zip(*split, strict=True))
         return text.getvalue()
 
 
@@ -118,17 +126,14 @@ def comparison(told: Comparison) -> Table:
     )  # fmt: skip
 
 
-def percent(share: float) -> str:
-    """A share as per cent, a dash where there is none."""
-    return f"{100 * share:.0f} %" if share == share else "–"
-
-
 def _seeds(found: Sequence[Condition]) -> str:
     counts = sorted({len(condition.runs) for condition in found})
     if counts == [1]:
         return "One seed; bold: the best of a condition."
     told = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"Mean over {told} seeds ± half of its 95 % interval over seeds (Student's t); bold: the best of a condition."
+    return (
+        f"Mean over {told} seeds ± half of its 95 % interval over seeds (Student's t); bold: the best of a condition."
+    )
 
 
 def _safe(text: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dittofl.method import GLOBAL
 from dittofl.report.compare import Difference, Model, difference
 from dittofl.report.conditions import Condition, lead_model, lower_is_better
-from dittofl.report.interval import number
+from dittofl.report.interval import number, percent
 
 SAME = "no clear difference"
 
@@ -39,12 +39,13 @@ def verdict(condition: Condition, lead: str, metric: str) -> str:
     if mine != mine or other != other:
         gone = " and ".join(name for name, its in ((lead, mine), (GLOBAL, other)) if its != its)
         return f"{gone} diverged on at least one device, so there is nothing to compare."
-    how = {1: "better", -1: "worse", 0: SAME}[row.sign]
-    said = f"{lead} {number(mine)}, global {number(other)}: {number(row.mean.mean, signed=True)}"
+    how = {1: "clearly better than", -1: "clearly worse than", 0: "not clearly different from"}[row.sign]
+    said = f"{lead} is {how} global: {number(mine)} against {number(other)}, a difference of {number(row.mean.mean, signed=True)}"
     if row.mean.half == row.mean.half:
-        said += f" (95 % interval {number(row.mean.low, signed=True)} to {number(row.mean.high, signed=True)} over {row.over}), {how}"
-    said += f"; better on {100 * row.better:.0f} % of the devices, worse on {100 * row.worse:.0f} %."
-    return " ".join([said, *_others(condition, lead, metric)])
+        ends = f"{number(row.mean.low, signed=True)} to {number(row.mean.high, signed=True)}"
+        said += f" (95 % interval {ends} over {row.over})"
+    shares = f"It is better on {percent(row.better)} of the devices and worse on {percent(row.worse)}."
+    return " ".join([f"{said}.", shares, *_others(condition, lead, metric)])
 
 
 def _others(condition: Condition, lead: str, metric: str) -> list[str]:
@@ -53,10 +54,10 @@ def _others(condition: Condition, lead: str, metric: str) -> list[str]:
     found: dict[int, list[str]] = {1: [], -1: [], 0: []}
     for name in condition.models:
         if name not in (lead, GLOBAL):
-            row = difference(Model(condition=condition, name=lead), Model(condition=condition, name=name), metric, lower)
-            found[row.sign].append(name)
-    words = {1: f"{lead} beats {{}}.", -1: f"{lead} is beaten by {{}}.", 0: f"No clear difference from {{}}."}
-    return [words[sign].format(_list(names)) for sign, names in found.items() if names]
+            pair = [Model(condition=condition, name=its) for its in (lead, name)]
+            found[difference(pair[0], pair[1], metric, lower).sign].append(name)
+    words = {1: "It beats", -1: "It is beaten by", 0: "There is no clear difference from"}
+    return [f"{words[sign]} {_list(names)}." for sign, names in found.items() if names]
 
 
 def _first(
@@ -69,7 +70,7 @@ def _first(
     if len(wins) == len(rows):
         return f"{lead} beats the global model in all {len(rows)} conditions: {reach} on average over benign devices."
     if len(losses) == len(rows):
-        return f"The global model beats {lead} in all {len(rows)} conditions: {lead} has {reach} on average over benign devices."
+        return f"The global model beats {lead} in all {len(rows)} conditions: {lead} has {reach} on average."
     said = []
     if wins:
         said.append(f"{lead} beats the global model in {_where(wins)}: {reach} on average over benign devices.")
@@ -101,12 +102,9 @@ def _spread(found: Sequence[Condition], lead: str, metric: str) -> str:
 
     worst, std = count("worst10", lower), count("std", True)
     if n == 1:
-        return f"Its worst tenth of devices is {_better(worst)}, its spread over devices {'smaller' if std else 'no smaller'}."
+        better, smaller = "better" if worst else "no better", "smaller" if std else "no smaller"
+        return f"Its worst tenth of devices is {better}, its spread over devices {smaller}."
     return f"Its worst tenth of devices is better in {worst} of {n}, its spread over devices smaller in {std} of {n}."
-
-
-def _better(yes: int) -> str:
-    return "better" if yes else "no better"
 
 
 def _alone(found: Sequence[Condition], metric: str) -> str:
