@@ -151,6 +151,8 @@ def _named(figure: "Figure", x: str, y: str) -> None:
 
 
 def _saved(figure: "Figure", folder: Path, name: str) -> Iterator[Path]:
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # found once, for both files
     for ending, metadata in (("svg", {"Date": None}), ("png", {})):
         path = folder / f"{name}.{ending}"
         figure.savefig(path, dpi=300, metadata=metadata)

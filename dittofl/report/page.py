@@ -53,7 +53,8 @@ def page(results: Sequence[Result], metric: str | None = None) -> str:
         headline=first, more=rest, facts=_facts(results, found), metric=metric, lower=lower_is_better(found, metric),
         table=overview(found, metric), parts=[_part(c, metric, places) for c in found], unfolded=len(found) <= OPEN,
         legend=[(model, charts.style(place), charts.symbol(place)) for model, place in places.items()],
-        leads={c.title: lead_model([c], metric)[0] for c in found}, style={model: charts.style(place) for model, place in places.items()}, runs=[_run(run) for run in results],
+        leads={c.title: lead_model([c], metric)[0] for c in found}, runs=[_run(run) for run in results],
+        style={model: charts.style(place) for model, place in places.items()},
     )  # fmt: skip
 
 
@@ -83,8 +84,8 @@ def _facts(results: Sequence[Result], found: Sequence[Condition]) -> str:
     rounds = sorted({int(run.summary["rounds"]) for run in results})
     seconds = sum(float(run.summary["seconds"]) for run in results)
     said = [
-        _count(len(results), "run"), _count(len(found), "condition"), f"{_ends(devices)} devices", f"{_ends(rounds)} rounds",
-        f"trained for {timedelta(seconds=round(seconds))} in all",
+        _count(len(results), "run"), _count(len(found), "condition"), f"{_ends(devices)} devices",
+        f"{_ends(rounds)} rounds", f"trained for {timedelta(seconds=round(seconds))} in all",
     ]  # fmt: skip
     return " · ".join(said)
 
@@ -104,8 +105,8 @@ def _run(run: Result) -> dict[str, Any]:
     more = f" and {len(malicious) - IDS} more, see run.json" if len(malicious) > IDS else ""
     unseen, dropped = (summary.get(key, 0) for key in ("never_visited", "dropped_reports"))
     told = {
-        "folder": str(run.folder), "identity of the spec": facts["identity"], "fingerprint of the data": facts["fingerprint"],
-        "seed": run.seed, "scored on": f"{run.part} data, after round {summary['rounds']}",
+        "folder": str(run.folder), "identity of the spec": facts["identity"],
+        "fingerprint of the data": facts["fingerprint"], "seed": run.seed, "scored on": f"{run.part} data, after round {summary['rounds']}",
         "malicious": (", ".join(malicious[:IDS]) + more) or "none",
         "never visited": _count(int(unseen), "device"), "reports dropped": _count(int(dropped), "report"),
         "time": f"{float(summary['seconds']):.1f} s",

@@ -120,8 +120,8 @@ def comparison(told: Comparison) -> Table:
         columns=("condition", "model", "difference", "over", "better", "worse", "worst 10 %"),
         rows=rows, signed=True, best=frozenset((i, 2) for i, row in enumerate(told.rows) if row.sign > 0),
         notes=(
-            "Devices benign in both; ± half of the 95 % interval over what the next column says; better, worse: shares of "
-            "devices; worst 10 %: the model's minus the reference's; bold: clearly better.", *told.warnings,
+            "Devices benign in both; ± half of the 95 % interval over what the next column says; better, worse: shares "
+            "of devices; worst 10 %: the model's minus the reference's; bold: clearly better.", *told.warnings,
         ),
     )  # fmt: skip
 

@@ -40,7 +40,8 @@ def verdict(condition: Condition, lead: str, metric: str) -> str:
         gone = " and ".join(name for name, its in ((lead, mine), (GLOBAL, other)) if its != its)
         return f"{gone} diverged on at least one device, so there is nothing to compare."
     how = {1: "clearly better than", -1: "clearly worse than", 0: "not clearly different from"}[row.sign]
-    said = f"{lead} is {how} global: {number(mine)} against {number(other)}, a difference of {number(row.mean.mean, signed=True)}"
+    gap = f"a difference of {number(row.mean.mean, signed=True)}"
+    said = f"{lead} is {how} global: {number(mine)} against {number(other)}, {gap}"
     if row.mean.half == row.mean.half:
         ends = f"{number(row.mean.low, signed=True)} to {number(row.mean.high, signed=True)}"
         said += f" (95 % interval {ends} over {row.over})"
