@@ -1,7 +1,7 @@
 """The page's charts of a condition."""
 
 from collections.abc import Mapping
-from math import nan
+from math import isfinite, nan
 
 from dittofl.method import GLOBAL
 from dittofl.report import series
@@ -56,7 +56,7 @@ def histograms(condition: Condition, metric: str, places: Mapping[str, int]) -> 
         drawn[model] = frame.svg(
             f"{metric} of {model} on benign devices: mean {number(mean)}",
             frame.bars(edges, heights, style(places[model])),
-            frame.rule(x=mean, style="mean") if mean == mean else "",
+            frame.rule(x=mean, style="mean") if isfinite(mean) else "",
         )
     return drawn
 

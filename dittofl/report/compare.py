@@ -88,10 +88,12 @@ def difference(model: Model, reference: Model, metric: str, lower: bool) -> Diff
     for mine, other in pairs(model.condition, reference.condition):
         x, y = shared(mine, other, model.name, reference.name, metric)
         n = np.ones(len(x), dtype=np.int64)
-        gaps = [summarise(its, n, lower_is_better=lower).worst10 for its in (x, y)]
-        means.append(x - y)
-        worst.append(gaps[0] - gaps[1])
-        signs.append(np.sign(x - y) * (-1 if lower else 1))
+        ends = [summarise(its, n, lower_is_better=lower).worst10 for its in (x, y)]
+        with np.errstate(invalid="ignore"):  # ∞ − ∞ of two models that diverged is NaN, and is shown
+            gaps = x - y
+        means.append(gaps)
+        worst.append(ends[0] - ends[1])
+        signs.append(np.sign(gaps) * (-1 if lower else 1))
     several, devices = len(means) > 1, np.concatenate(signs)
     return Difference(
         model=model, reference=reference, lower=lower,
@@ -120,8 +122,7 @@ def shared(mine: Result, other: Result, name: str, reference: str, metric: str) 
         common,
         f"{mine.folder} and {other.folder} share no benign device with {mine.part} data: compare runs on the same data",
     )
-    with np.errstate(all="ignore"):
-        x, y = (np.array([table[device] for device in common]) for table in tables)
+    x, y = (np.array([table[device] for device in common]) for table in tables)
     return x, y
 
 

@@ -89,7 +89,7 @@ def fairness(found: Sequence[Condition], metric: str, places: Mapping[str, int])
             place = places[model]
             panel.plot(xs, ys, MARKS[place % len(MARKS)], color=_colour(place), markersize=3.5, label=model)
     marks = {name: mark for panel in panels for mark, name in zip(*panel.get_legend_handles_labels(), strict=True)}
-    figure.legend(marks.values(), marks.keys(), loc="outside lower center", ncols=min(len(marks), 5))
+    figure.legend(marks.values(), marks.keys(), loc="outside right center")
     _named(figure, "standard deviation over devices", f"mean {metric}")
     return figure
 
@@ -101,6 +101,7 @@ def chosen(choices: Sequence[tuple[Condition, str]], places: Mapping[str, int]) 
         shares = series.chosen(condition, name)
         panel.bar(list(shares), list(shares.values()), color=[_colour(places[row]) for row in shares])
         panel.set_ylim(0, 1)
+        panel.tick_params(axis="x", rotation=30)
     _named(figure, "", "share of devices")
     return figure
 
@@ -133,7 +134,7 @@ def _panels(titles: Sequence[str], *, share: bool = True) -> "tuple[Figure, list
     """A figure with a small panel for each title, at most three in a row."""
     from matplotlib.figure import Figure
 
-    across = min(len(titles), 3)
+    across = 2 if len(titles) == 4 else min(len(titles), 3)
     down = -(-len(titles) // across)
     figure = Figure(figsize=(max(PANEL[0] * across, 2.6), PANEL[1] * down + 0.4), layout="constrained")
     grid = figure.subplots(down, across, squeeze=False, sharex=share, sharey=share).ravel().tolist()

@@ -106,7 +106,8 @@ def _run(run: Result) -> dict[str, Any]:
     unseen, dropped = (summary.get(key, 0) for key in ("never_visited", "dropped_reports"))
     told = {
         "folder": str(run.folder), "identity of the spec": facts["identity"],
-        "fingerprint of the data": facts["fingerprint"], "seed": run.seed, "scored on": f"{run.part} data, after round {summary['rounds']}",
+        "fingerprint of the data": facts["fingerprint"], "seed": run.seed,
+        "scored on": f"{run.part} data, after round {summary['rounds']}",
         "malicious": (", ".join(malicious[:IDS]) + more) or "none",
         "never visited": _count(int(unseen), "device"), "reports dropped": _count(int(dropped), "report"),
         "time": f"{float(summary['seconds']):.1f} s",

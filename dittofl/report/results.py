@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -92,7 +93,14 @@ class Result:
 def read(places: Sequence[Path]) -> list[Result]:
     """The finished runs in or below these folders, each once."""
     found = {run.path.resolve(): run.path for run in runs(list(places))}
-    return [result(path) for path in found.values()]
+    return [result(path) for path in sorted(found.values(), key=lambda path: _rank(path, places))]
+
+
+def _rank(path: Path, places: Sequence[Path]) -> tuple[int, list[tuple[int, str]]]:
+    """By the place that a run was named by; below it by name, 10 after 9."""
+    place = next(i for i, one in enumerate(places) if path.is_relative_to(one))
+    words = re.split(r"(\d+)", path.relative_to(places[place]).as_posix())
+    return place, [(int(word) if word.isdecimal() else -1, word) for word in words]
 
 
 def result(folder: Path) -> Result:

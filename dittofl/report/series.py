@@ -145,7 +145,7 @@ def corners(condition: Condition, metric: str) -> tuple[tuple[float, float], tup
     if len(sound) == 0:
         return UNIT, UNIT
     xs, ys = sound.T
-    return wide(0.0, float(xs.max()), 0.05), wide(float(ys.min()), float(ys.max()), 0.08)
+    return wide(float(xs.min()), float(xs.max()), 0.08), wide(float(ys.min()), float(ys.max()), 0.08)
 
 
 def worst(condition: Condition, model: str, metric: str, most: int = 8) -> list[Worst]:

@@ -31,7 +31,7 @@ class Axis:
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
     def told(self, value: float) -> str:
-        return f"{100 * value:.3g} %" if self.percent else f"{value:.4g}"
+        return f"{100 * value:.3g} %" if self.percent else f"{value:.4g}".replace("e+", "e")
 
 
 def axis(low: float, high: float, name: str = "", *, percent: bool = False, count: int = 4) -> Axis:
@@ -54,10 +54,14 @@ class Chart:
     y: Axis
     width: int = 210
     height: int = 140
-    left: int = 38
     top: int = 8
     bottom: int = 30
     right: int = 10
+
+    @property
+    def left(self) -> int:
+        """Room for the numbers of y."""
+        return 14 + 6 * max((len(self.y.told(value)) for value in self.y.ticks), default=0)
 
     def at(self, x: float, y: float) -> tuple[float, float]:
         """Pixels of a point."""

@@ -92,7 +92,8 @@ def overview(found: Sequence[Condition], metric: str | None = None) -> Table:
             means = [its[j].mean for its in scores.values()]
             low = lower or statistic == "std"
             top = min((x for x in means if x == x), key=lambda x: x if low else -x, default=nan)
-            best |= {(len(rows) + i, j + 2) for i, x in enumerate(means) if number(x) == number(top) and len(means) > 1}
+            tops = [i for i, x in enumerate(means) if x == x and number(x) == number(top)]
+            best |= {(len(rows) + i, j + 2) for i in tops if len(means) > 1}
         rows += [(condition.title, model, *its) for model, its in scores.items()]
     part = " and ".join(dict.fromkeys(run.part for c in found for run in c.runs))
     return Table(

@@ -7,7 +7,8 @@ from dittofl.report.compare import Difference, Model, difference
 from dittofl.report.conditions import Condition, lead_model, lower_is_better
 from dittofl.report.interval import number, percent
 
-SAME = "no clear difference"
+_WINS, _LOSES = "{} beats the global model", "The global model beats {}"
+_SAME = "There is no clear difference between {} and the global model"
 
 
 def headline(found: Sequence[Condition], metric: str) -> tuple[str, ...]:
@@ -16,8 +17,7 @@ def headline(found: Sequence[Condition], metric: str) -> tuple[str, ...]:
     if lead is None:
         return (_alone(found, metric),)
     rows = against_global(found, lead, metric)
-    wins, losses = ([row for row in rows if row.sign == s] for s in (1, -1))
-    said = [_first(lead, rows, wins, losses, metric), _spread(found, lead, metric)]
+    said = [_first(lead, rows, metric), _spread(found, lead, metric)]
     if picked:
         said.append(f"{lead} is the personal model with the best mean here, picked by these very results.")
     return tuple(said)
@@ -36,9 +36,8 @@ def verdict(condition: Condition, lead: str, metric: str) -> str:
     """One condition in a sentence or two: the lead against the global model, then against the others."""
     row = against_global([condition], lead, metric)[0]
     mine, other = (condition.score(name, metric, "mean").mean for name in (lead, GLOBAL))
-    if mine != mine or other != other:
-        gone = " and ".join(name for name, its in ((lead, mine), (GLOBAL, other)) if its != its)
-        return f"{gone} diverged on at least one device, so there is nothing to compare."
+    if row.mean.mean != row.mean.mean:
+        return f"{_diverged(lead, mine, other)}, so there is no difference to tell."
     how = {1: "clearly better than", -1: "clearly worse than", 0: "not clearly different from"}[row.sign]
     gap = f"a difference of {number(row.mean.mean, signed=True)}"
     said = f"{lead} is {how} global: {number(mine)} against {number(other)}, {gap}"
@@ -61,35 +60,39 @@ def _others(condition: Condition, lead: str, metric: str) -> list[str]:
     return [f"{words[sign]} {_list(names)}." for sign, names in found.items() if names]
 
 
-def _first(
-    lead: str, rows: Sequence[Difference], wins: Sequence[Difference], losses: Sequence[Difference], metric: str
-) -> str:
+def _first(lead: str, rows: Sequence[Difference], metric: str) -> str:
+    """Who beats whom, and by how much."""
     if len(rows) == 1:
         return _single(lead, rows[0], metric)
-    gaps = [row.mean.mean for row in (wins or losses or rows)]
-    reach = f"{metric} {number(min(gaps), signed=True)} to {number(max(gaps), signed=True)}"
-    if len(wins) == len(rows):
-        return f"{lead} beats the global model in all {len(rows)} conditions: {reach} on average over benign devices."
-    if len(losses) == len(rows):
-        return f"The global model beats {lead} in all {len(rows)} conditions: {lead} has {reach} on average."
+    sound = [row for row in rows if row.mean.mean == row.mean.mean]
     said = []
-    if wins:
-        said.append(f"{lead} beats the global model in {_where(wins)}: {reach} on average over benign devices.")
-    if losses:
-        said.append(f"The global model beats {lead} in {_where(losses)}.")
-    if rest := [row for row in rows if row.sign == 0]:
-        said.append(f"There is {SAME} between {lead} and the global model in {_where(rest)}.")
+    for sign, words in ((1, _WINS), (-1, _LOSES), (0, _SAME)):
+        if its := [row for row in sound if row.sign == sign]:
+            gaps = [row.mean.mean for row in its]
+            reach = f" by {metric} {number(min(gaps), signed=True)} to {number(max(gaps), signed=True)} on average"
+            said.append(f"{words.format(lead)} {_where(its, len(rows))}{reach if sign > 0 else ''}.")
+    if gone := [row for row in rows if row.mean.mean != row.mean.mean]:
+        said.append(f"A model diverged {_where(gone, len(rows))}.")
     return " ".join(said)
 
 
 def _single(lead: str, row: Difference, metric: str) -> str:
-    gap = f"{metric} {number(row.mean.mean, signed=True)} on average over benign devices"
     if row.mean.mean != row.mean.mean:
-        return f"{lead} and the global model cannot be compared: at least one of them diverged."
+        here = row.model.condition
+        return f"{_diverged(lead, *(here.score(name, metric, 'mean').mean for name in (lead, GLOBAL)))}."
+    gap = f"{metric} {number(row.mean.mean, signed=True)} on average over benign devices"
     if row.sign:
         first, second = (lead, "the global model") if row.sign > 0 else ("The global model", lead)
         return f"{first} beats {second}: {lead} has {gap}."
-    return f"There is {SAME} between {lead} and the global model: {lead} has {gap}, within its 95 % interval."
+    why = ", and its 95 % interval holds 0" if row.mean.half == row.mean.half else ""
+    return f"There is no clear difference between {lead} and the global model: {lead} has {gap}{why}."
+
+
+def _diverged(lead: str, mine: float, other: float) -> str:
+    gone = [name for name, its in ((lead, mine), ("the global model", other)) if its != its]
+    left = f" and {lead}, with {number(mine)}, did not" if mine == mine else ""
+    words = _list(gone or ["a model"])
+    return f"{words[0].upper() if words != lead else words[0]}{words[1:]} diverged on at least one device{left}"
 
 
 def _spread(found: Sequence[Condition], lead: str, metric: str) -> str:
@@ -104,23 +107,38 @@ def _spread(found: Sequence[Condition], lead: str, metric: str) -> str:
     worst, std = count("worst10", lower), count("std", True)
     if n == 1:
         better, smaller = "better" if worst else "no better", "smaller" if std else "no smaller"
-        return f"Its worst tenth of devices is {better}, its spread over devices {smaller}."
-    return f"Its worst tenth of devices is better in {worst} of {n}, its spread over devices smaller in {std} of {n}."
+        return f"The worst tenth of devices is {better} with {lead}, and the spread over devices {smaller}."
+    return (
+        f"With {lead} the worst tenth of devices is better in {worst} of {n}, and the spread over devices smaller in "
+        f"{std} of {n}."
+    )
 
 
 def _alone(found: Sequence[Condition], metric: str) -> str:
-    """Without a personal model there is nothing to beat."""
-    said = [
-        f"{number(c.score(GLOBAL, metric, 'mean').mean)}" + (f" in {c.title}" if len(found) > 1 else "") for c in found
-    ]
-    personal = any(len(c.models) > 1 for c in found)
-    why = "No personal model is in every run" if personal else "Only a global model was trained"
-    return f"{why}: its {metric} on average over benign devices is {_list(said)}."
+    """Without a personal model in every run there is no one pair to tell of: the best of all, and the global models."""
+    scores = {(c.title, name): c.score(name, metric, "mean").mean for c in found for name in c.models}
+    sound = {key: mean for key, mean in scores.items() if mean == mean}
+    if not sound:
+        return f"Every model diverged: its {metric} is not a number on some benign device."
+    best = (min if lower_is_better(found, metric) else max)(sound, key=lambda key: sound[key])
+    where = f" in {best[0]}" if len(found) > 1 else ""
+    if best[1] == GLOBAL and all(len(c.models) == 1 for c in found):
+        said = f"Only global models were trained: {metric} {number(sound[best])} on average over benign devices"
+        return f"{said}{where and ' at best,' + where}."
+    said = f"The best {metric} on average over benign devices is {number(sound[best])}, of {best[1]}{where}"
+    globe = [mean for (_, name), mean in sound.items() if name == GLOBAL]
+    if not globe or best[1] == GLOBAL:
+        return f"{said}."
+    ends = list(dict.fromkeys(map(number, (min(globe), max(globe)))))
+    return f"{said}; the global models have {' to '.join(ends)}."
 
 
-def _where(rows: Sequence[Difference]) -> str:
+def _where(rows: Sequence[Difference], total: int) -> str:
+    """In which conditions."""
     titles = [row.model.condition.title for row in rows]
-    return _list(titles) if len(titles) <= 4 else f"{len(titles)} conditions"
+    if len(titles) == total:
+        return f"in {'both' if total == 2 else 'all ' + str(total)} conditions"
+    return f"in {_list(titles)}" if len(titles) <= 3 else f"in {len(titles)} of {total} conditions"
 
 
 def _list(words: Sequence[str]) -> str:
