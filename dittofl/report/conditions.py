@@ -103,10 +103,11 @@ def _titles(groups: Sequence[tuple[Result, ...]]) -> list[str]:
     told = [cut(", ".join(its), 80) for its in zip(*_differences(tables, ""), strict=True)] or [""] * len(groups)
     if len(set(names)) > 1:
         told = [", ".join(filter(None, its)) for its in zip(names, told, strict=True)]
-    return [
-        one if told.count(one) == 1 else f"{one or names[i]} ({groups[i][0].folder.name})"
-        for i, one in enumerate(told)
-    ]  # fmt: skip
+    told = [one or name for one, name in zip(told, names, strict=True)]
+    folders = [its[0].folder for its in groups]
+    for places in ([folder.name for folder in folders], [str(folder) for folder in folders]):
+        told = [one if told.count(one) == 1 else f"{one} ({places[i]})" for i, one in enumerate(told)]
+    return told
 
 
 def _differences(tables: Sequence[Mapping[str, Any]], where: str) -> list[list[str]]:

@@ -106,13 +106,16 @@ def _rank(path: Path, places: Sequence[Path]) -> tuple[int, list[tuple[int, str]
 def result(folder: Path) -> Result:
     """One run's folder."""
     facts, summary = read_json(folder / RUN), read_json(folder / SUMMARY)
+    with _readable(folder / RUN):
+        identity, _ = str(facts["identity"]), (str(facts["fingerprint"]), list(facts["malicious"]))
     with _readable(folder / SUMMARY):
-        scores = _scores(summary["models"])
-        require(
-            summary["identity"] == facts["identity"],
-            f"{folder} mixes two runs: {RUN} and {SUMMARY} have different identities, so leave it out",
-        )
-        part, _ = str(summary["part"]), (int(summary["rounds"]), float(summary["seconds"]), list(facts["malicious"]))
+        scores, part = _scores(summary["models"]), str(summary["part"])
+        rounds, _ = int(summary["rounds"]), float(summary["seconds"])
+        mixed = f"{folder} mixes two runs: {RUN} and {SUMMARY} have different identities, so leave it out"
+        require(summary["identity"] == identity, mixed)
+    with _readable(folder / SELECTIONS):
+        selections = read_json(folder / SELECTIONS)
+        _ = [(str(its["model"]), list(its["among"])) for its in selections]
     with _readable(folder / SPEC):
         spec = tomllib.loads((folder / SPEC).read_text(encoding="utf-8"))
         _ = str(spec["name"]), int(spec["seed"])
@@ -120,7 +123,7 @@ def result(folder: Path) -> Result:
     return Result(
         folder=folder, spec=spec, facts=facts, summary=summary, scores=scores,
         curves=_curves(folder / METRICS, part, metrics), devices=_devices(folder / DEVICES, tuple(scores)),
-        rounds=_rounds(folder / ROUNDS), selections=tuple(read_json(folder / SELECTIONS)),
+        rounds=_rounds(folder / ROUNDS, rounds), selections=tuple(selections),
     )  # fmt: skip
 
 
@@ -187,11 +190,13 @@ def _curves(path: Path, part: str, metrics: Sequence[str]) -> Curves:
         )
 
 
-def _rounds(path: Path) -> Rounds:
+def _rounds(path: Path, rounds: int) -> Rounds:
     with _readable(path):
         # Not by the csv module, which refuses a field as long as a very large cohort.
-        lines = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-        t, drawn, malicious, dropped = zip(*lines, strict=True) if lines else ((),) * 4
+        head, *lines = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
+        if head != ["round", "devices", "malicious", "dropped"] or len(lines) != rounds:
+            raise ValueError(f"{len(lines)} rounds of {rounds}")
+        t, drawn, malicious, dropped = zip(*lines, strict=True)
         return Rounds(
             t=np.array(t, dtype=np.int64), cohort=np.array([len(its.split()) for its in drawn], dtype=np.int64),
             malicious=np.array(malicious, dtype=np.int64), dropped=np.array(dropped, dtype=np.int64),

@@ -56,7 +56,7 @@ class Chart:
     height: int = 140
     top: int = 8
     bottom: int = 30
-    right: int = 10
+    right: int = 14
 
     @property
     def left(self) -> int:

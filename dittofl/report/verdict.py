@@ -20,7 +20,7 @@ def headline(found: Sequence[Condition], metric: str) -> tuple[str, ...]:
     said = [_first(lead, rows, metric), _spread(found, lead, metric)]
     if picked:
         said.append(f"{lead} is the personal model with the best mean here, picked by these very results.")
-    return tuple(said)
+    return tuple(filter(None, said))
 
 
 def against_global(found: Sequence[Condition], lead: str, metric: str) -> list[Difference]:
@@ -69,7 +69,8 @@ def _first(lead: str, rows: Sequence[Difference], metric: str) -> str:
     for sign, words in ((1, _WINS), (-1, _LOSES), (0, _SAME)):
         if its := [row for row in sound if row.sign == sign]:
             gaps = [row.mean.mean for row in its]
-            reach = f" by {metric} {number(min(gaps), signed=True)} to {number(max(gaps), signed=True)} on average"
+            ends = dict.fromkeys(number(gap, signed=True) for gap in (min(gaps), max(gaps)))
+            reach = f": {metric} {' to '.join(ends)} on average over benign devices"
             said.append(f"{words.format(lead)} {_where(its, len(rows))}{reach if sign > 0 else ''}.")
     if gone := [row for row in rows if row.mean.mean != row.mean.mean]:
         said.append(f"A model diverged {_where(gone, len(rows))}.")
@@ -92,20 +93,24 @@ def _diverged(lead: str, mine: float, other: float) -> str:
     gone = [name for name, its in ((lead, mine), ("the global model", other)) if its != its]
     left = f" and {lead}, with {number(mine)}, did not" if mine == mine else ""
     words = _list(gone or ["a model"])
-    return f"{words[0].upper() if words != lead else words[0]}{words[1:]} diverged on at least one device{left}"
+    return f"{words if gone[:1] == [lead] else words.capitalize()} diverged on at least one device{left}"
 
 
 def _spread(found: Sequence[Condition], lead: str, metric: str) -> str:
     """Whether the worst tenth is better off and the devices more alike."""
     lower = lower_is_better(found, metric)
-    n = len(found)
 
-    def count(statistic: str, low: bool) -> int:
-        pairs = [(c.score(lead, metric, statistic).mean, c.score(GLOBAL, metric, statistic).mean) for c in found]
-        return sum(x < y if low else x > y for x, y in pairs)
+    def gaps(statistic: str) -> list[float]:
+        both = ([c.score(name, metric, statistic).mean for c in found] for name in (lead, GLOBAL))
+        return [x - y for x, y in zip(*both, strict=True) if x - y == x - y]
 
-    worst, std = count("worst10", lower), count("std", True)
-    if n == 1:
+    worst, std = (
+        sum(gap < 0 if low else gap > 0 for gap in gaps(of)) for of, low in (("worst10", lower), ("std", True))
+    )
+    n = len(gaps("std"))
+    if n == 0:
+        return ""
+    if len(found) == 1:
         better, smaller = "better" if worst else "no better", "smaller" if std else "no smaller"
         return f"The worst tenth of devices is {better} with {lead}, and the spread over devices {smaller}."
     return (
