@@ -140,14 +140,10 @@ def _readable(path: Path) -> Iterator[None]:
         raise InputError(f"{path} is damaged ({short(error)}): leave that run out, or run it again") from error
 
 
-def _number(value: Any) -> float:
-    """JSON has no NaN and writes null."""
-    return math.nan if value is None else float(value)
-
-
 def _scores(models: Mapping[str, Any]) -> Scores:
-    return {
-        (model, metric): {name: _number(numbers[name]) for name in (*STATISTICS, "devices")}
+    names = (*STATISTICS, "devices")
+    return {  # JSON has no NaN and writes null
+        (model, metric): {name: math.nan if numbers[name] is None else float(numbers[name]) for name in names}
         for model, its in models.items() for metric, numbers in its.items()
     }  # fmt: skip
 

@@ -62,13 +62,12 @@ def test_names_of_devices_are_words_and_no_markup(text: str, results: dict[str, 
     assert evil in "".join(Structure(text).words)
 
 
-@pytest.mark.parametrize("evil", ["<b>&", '"><script>', "{{ 7 * 7 }}", "'", "a" * 300])
+@pytest.mark.parametrize("evil", ["<u>&", '"><script>', "{{ 7 * 7 }}", "'", "a" * 200])
 def test_every_name_is_escaped(evil: str) -> None:
     run = made({"global": [0.5, 0.6], evil: [0.7, 0.8]}, name=evil, ids=[evil, "b"], seed=1)
     read = Structure(page([run, made({"global": [0.5], evil: [0.7]}, name="other", spec={"key": evil})]))
-    assert "script" not in {tag for tag, _ in read.seen}
+    assert {tag for tag, _ in read.seen}.isdisjoint({"script", "u"})
     assert evil in "".join(read.words)
-    assert "b" not in {tag for tag, _ in read.seen} or "<b>" not in evil
 
 
 def test_the_page_holds_every_number_of_its_table(text: str, results: dict[str, Result]) -> None:
