@@ -7,7 +7,7 @@ from dittofl.method import GLOBAL
 from dittofl.report import series
 from dittofl.report.conditions import Condition
 from dittofl.report.interval import number
-from dittofl.report.svg import SHAPES, Axis, Chart, axis
+from dittofl.report.svg import SHAPES, Axis, Chart, axis, text
 
 COLOURS = 8
 
@@ -72,7 +72,8 @@ def scatter(condition: Condition, metric: str, places: Mapping[str, int]) -> str
         frame.mark(*point, places[model], style(places[model]))
         for model in condition.models for point in series.points(condition, model, metric)
     ]  # fmt: skip
-    return frame.svg(f"{condition.title}: mean {metric} against its standard deviation", *marks)
+    empty = "" if any(marks) else text(frame.width / 2, frame.height / 2, "every model diverged", "middle")
+    return frame.svg(f"{condition.title}: mean {metric} against its standard deviation", *marks, empty)
 
 
 def chosen(condition: Condition, choice: str) -> list[tuple[str, str, float]]:

@@ -87,8 +87,10 @@ def fairness(found: Sequence[Condition], metric: str, places: Mapping[str, int])
         for model in condition.models:
             xs, ys = zip(*series.points(condition, model, metric), strict=True)
             place = places[model]
+            panel.locator_params(nbins=4)
             panel.plot(xs, ys, MARKS[place % len(MARKS)], color=_colour(place), markersize=3.5, label=model)
     marks = {name: mark for panel in panels for mark, name in zip(*panel.get_legend_handles_labels(), strict=True)}
+    figure.set_figwidth(figure.get_figwidth() + 1)
     figure.legend(marks.values(), marks.keys(), loc="outside right center")
     _named(figure, "standard deviation over devices", f"mean {metric}")
     return figure

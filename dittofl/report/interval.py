@@ -92,5 +92,5 @@ def number(value: float, *, signed: bool = False) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as per cent, a dash where there is none."""
-    return f"{100 * share:.0f} %" if share == share else "–"
+    """A share as per cent, in one piece; a dash where there is none."""
+    return f"{100 * share:.0f}\u00a0%" if share == share else "–"

@@ -35,6 +35,7 @@ class Part:
     scatter: str
     worst: list[series.Worst]
     chosen: dict[str, list[tuple[str, str, float]]]
+    what: str  # is chosen
     drawn: str | None
     seeds: str
     spec: str
@@ -65,6 +66,7 @@ def save(results: Sequence[Result], path: Any, metric: str | None = None) -> Non
 
 def _part(condition: Condition, metric: str, places: dict[str, int]) -> Part:
     lead, _ = lead_model([condition], metric)
+    rows = [row for name in condition.choices for row, _, _ in charts.chosen(condition, name)]
     last = condition.runs[0]
     return Part(
         title=condition.title, lead=lead or GLOBAL,
@@ -72,6 +74,7 @@ def _part(condition: Condition, metric: str, places: dict[str, int]) -> Part:
         curves=charts.curves(condition, metric, places), histograms=charts.histograms(condition, metric, places),
         scatter=charts.scatter(condition, metric, places),
         worst=series.worst(condition, lead or GLOBAL, metric),
+        what="λ chosen" if all(row.startswith("lam=") for row in rows) else "chosen",
         chosen={name: charts.chosen(condition, name) for name in condition.choices}, drawn=charts.drawn(condition),
         seeds=", ".join(str(run.seed) for run in condition.runs),
         spec=tomli_w.dumps({key: value for key, value in last.spec.items() if key != "seed"}),

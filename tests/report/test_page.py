@@ -157,5 +157,5 @@ def test_a_verdict_names_whom_the_lead_beats() -> None:
     (condition,) = conditions([made({"global": LOW, "a": HIGH, "b": LOW, "c": HIGH[::-1]})])
     words = verdict(condition, "a", "accuracy")
     assert words.startswith("a is clearly better than global: 0.900 against 0.502, a difference of +0.398")
-    assert "better on 100 % of the devices and worse on 0 %. It beats b." in words
+    assert "better on 100\u00a0% of the devices and worse on 0\u00a0%. It beats b." in words
     assert "no clear difference from c" in words
