@@ -27,7 +27,7 @@ def metric_rows(scored: Evaluation, metrics: Sequence[str], whom: Sequence[str])
         for model, part in scored.values:
             there = scored.values[model, part]
             numbers = [scored.summary(model, m, part, who).as_dict() if m in there else {} for m in metrics]
-            yield [scored.t, model, part, who, *(its.get(name, "") for its in numbers for name in STATISTICS)]
+            yield [scored.t, model, part, who, *(its.get(name, "nan") for its in numbers for name in STATISTICS)]
 
 
 class Record:
@@ -90,9 +90,9 @@ def finish(folder: Folder, run: Federated, scored: Evaluation, facts: dict[str, 
 
 
 def _total(folder: Folder, column: str) -> int:
-    """Summed over all rounds, also those before an interruption."""
-    with (folder.path / ROUNDS).open(newline="") as file:
-        return sum(int(row[column]) for row in csv.DictReader(file))
+    """Summed over all rounds, also those before an interruption; not by the csv module, which refuses long cohorts."""
+    head, *lines = [line.split(",") for line in (folder.path / ROUNDS).read_text(encoding="utf-8").splitlines()]
+    return sum(int(line[head.index(column)]) for line in lines)
 
 
 def _summary(scored: Evaluation, model: str, whom: str) -> dict[str, dict[str, float]]:

@@ -96,11 +96,12 @@ def read(places: Sequence[Path]) -> list[Result]:
     return [result(path) for path in sorted(found.values(), key=lambda path: _rank(path, places))]
 
 
-def _rank(path: Path, places: Sequence[Path]) -> tuple[int, list[tuple[int, str]]]:
+def _rank(path: Path, places: Sequence[Path]) -> tuple[int, list[list[tuple[int, str]]]]:
     """By the place that a run was named by; below it by name, 10 after 9."""
     place = next(i for i, one in enumerate(places) if path.is_relative_to(one))
-    words = re.split(r"(\d+)", path.relative_to(places[place]).as_posix())
-    return place, [(int(word) if word.isdecimal() else -1, word) for word in words]
+    parts = path.relative_to(places[place]).parts  # so that `digits` comes before `digits-a1`
+    words = [re.split(r"(\d+)", part) for part in parts]
+    return place, [[(int(word) if word.isdecimal() else -1, word) for word in its] for its in words]
 
 
 def result(folder: Path) -> Result:
