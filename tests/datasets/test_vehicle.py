@@ -90,7 +90,7 @@ def test_damage_is_refused_in_one_sentence(tmp_path: Path, name: str) -> None:
 
 
 def test_files_of_other_users_and_no_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="train.json"):
+    with pytest.raises(InputError, match=r"train\.json"):
         vehicle(data=str(tmp_path))
     damage(lambda whole: [whole[key].pop() for key in ("users", "num_samples")] and whole["user_data"].pop("f_00001"))(
         written(tmp_path) / "test.json"
