@@ -103,7 +103,7 @@ def begin(
 ) -> Federated:  # fmt: skip
     """The federation before its first round."""
     _check(task, federation, method, attack, seed, engine)
-    seed, target_device = int(seed), _device(device)
+    seed, target_device = int(seed), usable(device)
     objective = bind(task, federation, seed).to(target_device)
     x, y = federation.x, federation.y
     if attack is not None:
@@ -122,7 +122,8 @@ def begin(
     return Federated(setting, engine or Auto(), method, attack, seed)
 
 
-def _device(name: Any) -> torch.device:
+def usable(name: Any) -> torch.device:
+    """The device of that name, refused where nothing can be computed on it."""
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).item()

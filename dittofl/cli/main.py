@@ -63,6 +63,10 @@ def answer(arguments: Sequence[str]) -> int:
         return 0
     except MemoryError:
         return _said("the memory is full: make the cohort, the batch or Vmap(chunk=…) smaller", 1)
+    except RuntimeError as error:
+        if "out of memory" not in str(error) and "allocate memory" not in str(error):  # as torch says it
+            raise
+        return _said("the memory is full: make the cohort, the batch or Vmap(chunk=…) smaller", 1)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         return _said("the disk is full: free some space and go on with --resume" if full else str(error), 1)

@@ -1,5 +1,6 @@
 """`dittofl run`."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,21 +25,24 @@ def run(
     resume: bool, quiet: bool, dry_run: bool, **changes: Any,
 ) -> None:  # fmt: skip
     """Every spec with every seed."""
-    if checkpoint_every < 0:
+    if not checkpoint_every >= 0:
         raise InputError(f"--checkpoint-every must be 0 or more seconds, got {checkpoint_every:g}")
     loaded = [
         (source, load(source, [_changes(changes), seed], assignments)) for source in specs for seed in _seeds(seeds)
     ]
     if dry_run:
         for _, spec in loaded:
-            click.echo(_described(spec, needs(spec, probe=True)))
+            its = needs(spec, probe=True)
+            click.echo(_described(spec, its))
+            its.fit((out or OUT) if checkpoint_every else None)
         return
     planned = _places(loaded, out, resume)
     for spec, path in planned:
         if not Folder(path).ended:
-            needs(spec).fit(path)
+            needs(spec).fit(path if checkpoint_every else None)
+    again = "the same command and --resume" if len(planned) > 1 else None
     for spec, path in planned:
-        _one(spec, path, resume=resume, quiet=quiet, every=checkpoint_every)
+        _one(spec, path, again=again, quiet=quiet, every=checkpoint_every)
     table([path for _, path in planned])
 
 
@@ -56,13 +60,14 @@ def _places(loaded: Sequence[tuple[str, Spec]], out: Path | None, resume: bool) 
     return [(spec, path) for path, spec in planned.items()]
 
 
-def _one(spec: Spec, path: Path, *, resume: bool, quiet: bool, every: float) -> None:
+def _one(spec: Spec, path: Path, *, again: str | None, quiet: bool, every: float) -> None:
     console = Console(stderr=True)
     shown: Shown = Quiet() if quiet else Bar(console) if console.is_terminal else Lines(_line)
     try:
         summary = execute(spec, opened(path, resume=True), shown, every=every)
     except StoppedError as stopped:
-        raise StoppedError(f"{stopped}: go on with `dittofl run {path} --resume`") from None
+        how = again or f"`dittofl run {shlex.quote(str(path))} --resume`"
+        raise StoppedError(f"{stopped}: go on with {how}") from None
     if not quiet:
         _line(f"{path}: {summary['rounds']} rounds in {clock(summary['seconds'])}")
 

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import logging
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from dittofl.experiment.run import flags
 from dittofl.experiment.setup import build
 from dittofl.experiment.spec import load
 from dittofl.federated import Federated
-from dittofl.inputs import Inputs
+from dittofl.inputs import Inputs, parts
 from dittofl.method import GLOBAL
 from dittofl.objective import prepared
 from dittofl.target import Classes
@@ -70,10 +72,17 @@ def _onnx(module: nn.Module, run: Federated, out: Path) -> None:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise InputError("writing ONNX needs two packages: pip install 'dittofl[onnx]'") from error
-    x = run.setting.inputs(torch.arange(min(2, len(run.federation.y))))
+    x = run.setting.inputs(torch.arange(2) % len(run.federation.y))  # one sample alone would be taken for the rule
     arguments, names = ((), x) if isinstance(x, dict) else (x if isinstance(x, tuple) else (x,), None)
+    batch = {0: torch.export.Dim.AUTO}  # any number of samples, where the module allows it
+    shapes: Any = dict.fromkeys(x, batch) if isinstance(x, dict) else (batch,) * len(arguments)
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     try:
-        program = torch.onnx.export(module, arguments, kwargs=names, dynamo=True, verbose=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's of its own parts, which tell users nothing
+            program = torch.onnx.export(
+                module, arguments, kwargs=names, dynamic_shapes=shapes, dynamo=True, verbose=False
+            )
     except Exception as error:
         raise InputError(f"torch cannot write this module as ONNX ({short(error)}): use .safetensors") from error
     with told(out):
@@ -84,6 +93,8 @@ def predict(path: Path, inputs: Path | None, device: str | None, model: str | No
     """One line a sample: outputs, and the class they mean."""
     run, module, name, who = served(path, device, model)
     x = run.federation.part(who, "test")[0] if inputs is None else read(inputs)
+    first = parts(x)[0]
+    require(first.dim() and len(first), f"{inputs or f'the test part of {who}'} holds no samples: give some as INPUTS")
     with torch.no_grad():
         y = _outputs(module, run.setting, x, inputs or Path(f"the test part of {who}"))
     text = io.StringIO()
@@ -120,8 +131,8 @@ def read(path: Path) -> Tensor:
             return torch.from_numpy(np.load(path, allow_pickle=False))
         if path.suffix == ".csv":
             lines = path.read_text(encoding="utf-8").splitlines()
-            headed = bool(lines) and not _numbers(lines[0])
-            return torch.from_numpy(np.loadtxt(lines[headed:], delimiter=",", ndmin=2))
+            numbers = lines[bool(lines) and not _numbers(lines[0]) :]
+            return torch.from_numpy(np.loadtxt(numbers, delimiter=",", ndmin=2)) if numbers else torch.empty(0)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path} cannot be read as numbers: {short(error)}") from error
     raise InputError(f"inputs must be .npy or .csv, got {path}: save them as one of those")

@@ -2,5 +2,6 @@
 
 from dittofl.datasets.digits import digits
 from dittofl.datasets.fashion import fashion
+from dittofl.datasets.vehicle import vehicle
 
-__all__ = ["digits", "fashion"]
+__all__ = ["digits", "fashion", "vehicle"]

@@ -7,7 +7,7 @@ all of them, and the manifest forgets the files before. A process killed at any 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class Checkpoints:
         self.folder = folder
         self.manifest = Manifest()
         if (folder / MANIFEST).is_file():
-            its = read_json(folder / MANIFEST)
+            its = read_json(folder / MANIFEST, *(field.name for field in fields(Manifest)))
             self.manifest = Manifest(**its | {"rows": tuple(its["rows"])})
         self.changed: set[int] = set()
 

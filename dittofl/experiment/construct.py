@@ -32,7 +32,7 @@ class Names:
 
     def kind(self, table: Mapping[str, Any], where: str) -> Any:
         """What a table calls, or None where it is a plain mapping."""
-        name = table.get(KIND, IMPLIED.get(where.rsplit(".", 1)[-1]))
+        name = table.get(KIND, _implied(where))
         if name is not None and not isinstance(name, str):
             raise InputError(f'{where}.kind must be a name, got {short(name)}: write kind = "SGD", say')
         return None if name is None else found(name, f"{where}.kind", self.folder)
@@ -47,10 +47,14 @@ class Names:
         kind = self.kind(value, where)
         if kind is None:
             return given
-        rest = {key: described(default) for key, default in parameters(kind, given, where).items()}
-        head = {KIND: value[KIND]} if KIND in value else {}
+        head = {KIND: value[KIND]} if value.get(KIND, _implied(where)) != _implied(where) else {}
+        if meant_itself(kind, where, given):
+            return head
+        takes = parameters(kind, given, where)
         left_out = (*given, *IMPLICIT)
-        return head | given | {key: its for key, its in rest.items() if its is not None and key not in left_out}
+        rest = {key: described(default) for key, default in takes.items() if key not in left_out}
+        # Filled in turn, lest a default look otherwise than the same value written out.
+        return head | given | {key: self.filled(its, under(where, key)) for key, its in rest.items() if its is not None}
 
     def built(self, value: Any, where: str, **extra: Any) -> Any:
         """The object that a value stands for; `extra` goes to its own call, where that takes it and lacks it."""
@@ -63,6 +67,8 @@ class Names:
         given, kind = self.arguments(value, where), self.kind(value, where)
         if kind is None:
             return given
+        if meant_itself(kind, where, given):
+            return kind
         takes = parameters(kind, given, where)
         return call(kind, where, {key: one for key, one in extra.items() if key in takes} | given)
 
@@ -71,7 +77,20 @@ class Names:
         return {key: self.built(one, under(where, key)) for key, one in table.items() if key != KIND}
 
 
+def _implied(where: str) -> str | None:
+    return IMPLIED.get(where.rsplit(".", 1)[-1])
+
+
 CALLED = ("data", "model", "loss")  # where "file:name" alone means a call of it
+
+
+def meant_itself(kind: Any, where: str, given: Mapping[str, Any]) -> bool:
+    """Whether a name means what it names, and no call of it: a loss of outputs and y, data or a model already made."""
+    if where not in CALLED or given or inspect.isclass(kind):
+        return False
+    if not inspect.isroutine(kind):
+        return True
+    return where == "loss" and len(_needed(kind)) > 1
 
 
 def call(kind: Callable[..., Any], where: str, given: Mapping[str, Any]) -> Any:
@@ -98,14 +117,20 @@ def parameters(kind: Callable[..., Any], given: Mapping[str, Any], where: str) -
         if key not in takes:
             name = getattr(kind, "__name__", str(kind))
             raise InputError(f"{where}: {name} has no parameter {key!r}: {nearest(key, takes)}")
-    needed = [
-        one.name for one in signature
-        if one.default is one.empty and one.name not in given and one.name not in IMPLICIT
-        and one.kind is not one.VAR_POSITIONAL
-    ]  # fmt: skip
+    needed = [name for name in _needed(kind) if name not in given and name not in IMPLICIT]
     if needed:
         raise InputError(f"{where}: {getattr(kind, '__name__', kind)} needs {needed[0]} = …: add it")
     return takes
+
+
+def _needed(kind: Callable[..., Any]) -> list[str]:
+    """The parameters without a default."""
+    try:
+        signature = inspect.signature(kind).parameters.values()
+    except (TypeError, ValueError):  # a builtin without a signature
+        return []
+    various = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [one.name for one in signature if one.default is one.empty and one.kind not in various]
 
 
 IMPLICIT = ("seed",)  # given by the run where a spec does not

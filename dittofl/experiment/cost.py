@@ -14,6 +14,7 @@ from dittofl.experiment.progress import clock
 from dittofl.experiment.run import flags
 from dittofl.experiment.setup import Setup, build
 from dittofl.experiment.spec import Spec
+from dittofl.federate import usable
 from dittofl.inputs import parts
 
 GIB = 2**30
@@ -34,15 +35,15 @@ class Needs:
     def comment(self) -> str:
         """As comments of a spec."""
         lines = [f"# memory {self.memory / GIB:.2f} GiB on {self.device}, {_free(self.device) / GIB:.1f} GiB free"]
-        if self.device != "cpu":
+        if not self.device.startswith("cpu"):
             lines.append(f"# memory {self.host / GIB:.2f} GiB on the host")
         lines.append(f"# disk   {self.disk / GIB:.3f} GiB for checkpoints")
         if self.seconds is not None:
             lines.append(f"# time   about {clock(self.seconds)}, by its first rounds")
         return "\n".join(lines)
 
-    def fit(self, place: Path) -> None:
-        """Refuses what cannot fit."""
+    def fit(self, place: Path | None) -> None:
+        """Refuses what cannot fit; checkpoints go to `place`, if anywhere."""
         for wanted, device in ((self.memory, self.device), (self.host, "cpu")):
             if wanted > _free(device):
                 free = _free(device) / GIB
@@ -50,6 +51,8 @@ class Needs:
                     f"this run needs {wanted / GIB:.1f} GiB of memory on {device} and {free:.1f} GiB are free: "
                     "lower cohort, personal models or devices, or use another machine"
                 )
+        if place is None:
+            return
         existing = next(folder for folder in (place, *place.resolve().parents) if folder.exists())
         free = shutil.disk_usage(existing).free
         if self.disk > free:
@@ -67,6 +70,7 @@ def _free(device: str) -> int:
 
 def needs(spec: Spec, *, probe: bool = False) -> Needs:
     """What a spec needs; with `probe` the time too, by a few rounds that are thrown away."""
+    device = usable(spec.experiment.device)
     with flags(spec.experiment):
         setup = build(spec)
         data = sum(part.numel() * part.element_size() for part in (*parts(setup.federation.x), setup.federation.y))
@@ -74,13 +78,13 @@ def needs(spec: Spec, *, probe: bool = False) -> Needs:
         P, item = setup.width
         kept = sum(_grown(touched, elements * item) for elements in setup.rows.values())
         round_ = COPIES * setup.cohort * P * item * (1 + len(setup.method.personal))
-        gpu = spec.experiment.device != "cpu"
+        gpu = device.type != "cpu"
         return Needs(
             memory=data * 2 + kept + round_ + (0 if gpu else PROCESS),
             host=PROCESS + data * (2 if gpu else 0),
             disk=2 * touched * sum(setup.rows.values()) * item + 4 * P * item,
             seconds=_seconds(spec, setup) if probe else None,
-            device=spec.experiment.device,
+            device=str(device),
         )
 
 

@@ -4,13 +4,14 @@ import csv
 import errno
 import io
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dittofl.errors import InputError, short
+from dittofl.errors import InputError, require, short
 
 
 class DiskFullError(OSError):
@@ -55,16 +56,20 @@ def flush_folder(folder: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """As JSON; NaN, which JSON lacks, is null."""
+    """As JSON; NaN and ∞, which JSON lacks, are null."""
     write(path, (json.dumps(_jsonable(value), indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def read_json(path: Path) -> Any:
-    """A JSON file; a missing or damaged one is refused."""
+def read_json(path: Path, *keys: str) -> dict[str, Any]:
+    """The object in a JSON file; a missing or damaged one, or one without these keys, is refused."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({short(error)}): is it a run folder, and has it ended?") from error
+    whole = isinstance(found, dict) and all(key in found for key in keys)
+    require(whole, f"{path} is damaged, it holds {short(found)}: restore it, or start anew in another --out")
+    its: dict[str, Any] = found
+    return its
 
 
 def _jsonable(value: Any) -> Any:
@@ -72,7 +77,7 @@ def _jsonable(value: Any) -> Any:
         return {str(key): _jsonable(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_jsonable(one) for one in value]
-    return None if isinstance(value, float) and value != value else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Log:
@@ -83,7 +88,11 @@ class Log:
         self.path, self.pending = path, io.StringIO()
         with told(path):
             self.file = path.open("ab")
-            self.file.truncate(length)
+            require(
+                self.file.tell() >= length,
+                f"{path} is shorter than its checkpoint says: restore it, or start anew in another --out",
+            )
+            self.file.seek(self.file.truncate(length))  # `truncate` alone leaves the position behind the end
         self.writer = csv.writer(self.pending, lineterminator="\n")
         if length == 0:
             self.writer.writerow(columns)

@@ -44,16 +44,20 @@ class Folder:
         finally:
             lock.release()
 
-    def begin(self, spec: Spec, facts: dict[str, Any]) -> None:
-        """Writes what is known before the first round; where it is there already, it must be of the same run."""
+    def belongs(self, facts: dict[str, Any]) -> None:
+        """Refuses a folder that holds another run."""
         if (self.path / RUN).is_file():
-            there = read_json(self.path / RUN)
+            there = read_json(self.path / RUN, "identity", "fingerprint")
             for key, what in (("identity", "spec"), ("fingerprint", "data")):
                 require(
                     there[key] == facts[key],
                     f"{self.path} holds a run of another {what} ({there[key][:12]}, this one is {facts[key][:12]}): "
                     "choose another --out",
                 )
+
+    def begin(self, spec: Spec, facts: dict[str, Any]) -> None:
+        """Writes what is known before the first round, where it is not there already."""
+        if (self.path / RUN).is_file():
             return
         write(self.path / SPEC, spec.toml().encode())
         for name, file in spec.files().items():
@@ -66,7 +70,8 @@ class Folder:
 def opened(path: Path, *, resume: bool) -> Folder:
     """The folder of a new run, or of one that is to go on."""
     with told(path):
-        if path.exists() and not resume and (not path.is_dir() or any(path.iterdir())):
+        # A lock alone is left by a run that never began.
+        if path.exists() and not resume and (not path.is_dir() or {its.name for its in path.iterdir()} - {LOCK}):
             raise InputError(f"{path} exists and is never overwritten: add --resume to go on, or choose another --out")
         path.mkdir(parents=True, exist_ok=True)
     return Folder(path)

@@ -39,7 +39,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         require(
-            isinstance(self.name, str) and self.name and Path(self.name).name == self.name,
+            isinstance(self.name, str) and self.name not in ("", "..") and Path(self.name).name == self.name,
             f"name must be a word that can name a folder, got name={short(self.name)}",
         )
         for key, least in (("rounds", 1), ("eval_every", 1), ("cohort", 1), ("threads", 1), ("seed", 0)):

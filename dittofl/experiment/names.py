@@ -2,10 +2,8 @@
 
 import difflib
 import importlib
-import importlib.util
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -30,7 +28,8 @@ import dittofl.solver
 import dittofl.target
 import dittofl.task
 import dittofl.types
-from dittofl.errors import InputError, blamed, cut
+from dittofl.errors import InputError, blamed, cut, short
+from dittofl.experiment.sources import loaded, source_file
 
 REFERENCE = re.compile(r"[\w./-]*\w:[A-Za-z_]\w*")  # my_task:Net, my_task.py:Net, package.module:Net
 LOSSES = (
@@ -111,38 +110,14 @@ def found(name: str, where: str, folder: Path) -> Any:
 
 
 def _module(source: str, where: str, folder: Path) -> ModuleType:
-    file = folder / (source if source.endswith(".py") else source.replace(".", "/") + ".py")
     with blamed(f"{where}: {source}"):
-        if file.is_file():
-            return _loaded(file.resolve())
+        file = source_file(source, where, folder)
+        if file is not None:
+            return loaded(file)
         try:
             return importlib.import_module(source)
         except ModuleNotFoundError as error:
             raise InputError(
-                f"{where}: there is no file {file} and no module {source!r}: write one, or correct the name"
+                f"{where}: there is no file {folder / source}.py and no module {source!r} ({short(error)}): "
+                "write one, or correct the name"
             ) from error
-
-
-@cache
-def _loaded(file: Path) -> ModuleType:
-    """A user's file as a module; the files beside it can be imported by it."""
-    name = f"dittofl_user_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{file} cannot be loaded as Python: give it the ending .py")
-    module = importlib.util.module_from_spec(spec)
-    if str(file.parent) not in sys.path:
-        sys.path.insert(0, str(file.parent))
-    sys.modules[name] = module  # as dataclasses and pickling look there
-    spec.loader.exec_module(module)
-    return module
-
-
-def user_files(folder: Path) -> dict[str, Path]:
-    """The Python files below a folder that are loaded now, by their place in it: what a spec's names brought."""
-    there, ours = folder.resolve(), Path(dittofl.__file__).resolve().parent
-    system = [Path(place).resolve() for place in (sys.prefix, sys.base_prefix)] + [ours]
-    named = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    files = {Path(file).resolve() for file in named if file}
-    mine = [file for file in files if file.is_relative_to(there) and not any(map(file.is_relative_to, system))]
-    return {file.relative_to(there).as_posix(): file for file in sorted(mine)}

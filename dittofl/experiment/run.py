@@ -18,8 +18,9 @@ from dittofl.experiment.keys import Experiment
 from dittofl.experiment.progress import Shown
 from dittofl.experiment.provenance import provenance
 from dittofl.experiment.record import Record, finish, parts_of
-from dittofl.experiment.setup import Setup, build
+from dittofl.experiment.setup import build
 from dittofl.experiment.spec import Spec
+from dittofl.federate import Rounds
 from dittofl.federation import Part
 
 SHARE = 50  # a checkpoint may cost a fiftieth of the time
@@ -51,7 +52,7 @@ def execute(spec: Spec, folder: Folder, shown: Shown, *, every: float = 60.0) ->
 
 def finished(spec: Spec, folder: Folder) -> dict[str, Any]:
     """The summary of a run that had ended; it must be of this spec."""
-    summary: dict[str, Any] = read_json(folder.path / SUMMARY)
+    summary = read_json(folder.path / SUMMARY, "identity", "models", "rounds", "seconds")
     if summary["identity"] != spec.identity:
         raise InputError(f"{folder.path} holds a finished run of another spec: choose another --out")
     return summary
@@ -60,11 +61,10 @@ def finished(spec: Spec, folder: Folder) -> dict[str, Any]:
 class Running:
     """The rounds of a run, with what is written down between them."""
 
-    def __init__(self, spec: Spec, setup: Setup, folder: Folder, shown: Shown, pace: Pace) -> None:
+    def __init__(self, spec: Spec, rounds: Rounds, folder: Folder, shown: Shown, pace: Pace) -> None:
         self.spec, self.folder, self.shown, self.pace = spec, folder, shown, pace
         self.before, self.start = folder.checkpoints.manifest.seconds, time.monotonic()
-        self.rounds = setup.federate(folder.checkpoints.load())
-        self.run = self.rounds.run
+        self.rounds, self.run = rounds, rounds.run
         self.parts = [part for part in parts_of(self.run.federation) if part in spec.experiment.parts]
         self.headline: Part = "test" if "test" in self.parts else "train"
         self.record = Record(folder, self.run.metrics)
@@ -107,8 +107,11 @@ class Running:
 
 def _run(spec: Spec, folder: Folder, shown: Shown, every: float, asked: list[int]) -> dict[str, Any]:
     setup = build(spec)
-    folder.begin(spec, provenance(spec, setup))
-    running = Running(spec, setup, folder, shown, Pace(every, time.monotonic()))
+    facts = provenance(spec, setup)
+    folder.belongs(facts)
+    rounds = setup.federate(folder.checkpoints.load())  # whose checks come before anything is written
+    folder.begin(spec, facts)
+    running = Running(spec, rounds, folder, shown, Pace(every, time.monotonic()))
     shown.begin(f"{spec.experiment.name}, seed {spec.experiment.seed}", running.run.t, running.rounds.last)
     try:
         running.go(asked)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import resources
 from pathlib import Path
@@ -15,7 +15,8 @@ from dittofl.errors import InputError, finite, require, short
 from dittofl.experiment.assign import assign, merge
 from dittofl.experiment.construct import KIND, Names, Table
 from dittofl.experiment.keys import Experiment
-from dittofl.experiment.names import REFERENCE, nearest, user_files
+from dittofl.experiment.names import REFERENCE, nearest
+from dittofl.experiment.sources import source_file, user_files
 
 SPEC = "spec.toml"  # a run folder's own
 CODE = "code"  # and the user's files that it names
@@ -45,13 +46,15 @@ class Spec:
 
     def files(self) -> dict[str, Path]:
         """The user's files that it names, and what those import from beside them."""
-        return user_files(self.folder) if _references(self.table) else {}
+        sources = {one.rsplit(":", 1)[0] for one in _references(self.table)}
+        found = [source_file(source, "the spec", self.folder) for source in sorted(sources)]
+        return user_files([file for file in found if file is not None], self.folder)
 
     @property
     def identity(self) -> str:
         """SHA-256 of the canonical table, as JSON with sorted keys, and of the user's files."""
         code = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in self.files().items()}
-        text = json.dumps([_plain(self.table), code], sort_keys=True, ensure_ascii=False)
+        text = json.dumps([_plain(self.table), code], sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def toml(self) -> str:
@@ -128,12 +131,13 @@ def _place(source: str) -> tuple[Path, Path]:
     raise InputError(f"there is no file and no preset {source!r}: {nearest(source, presets())}")
 
 
-def _references(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return any(map(_references, value.values()))
-    if isinstance(value, list | tuple):
-        return any(map(_references, value))
-    return isinstance(value, str) and REFERENCE.fullmatch(value) is not None
+def _references(value: Any) -> Iterator[str]:
+    """Every `file:name` in it."""
+    if isinstance(value, str) and REFERENCE.fullmatch(value):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _references(one)
 
 
 def _rounded(value: Any) -> Any:
