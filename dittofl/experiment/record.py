@@ -72,7 +72,7 @@ def parts_of(federation: Federation) -> list[Part]:
 def finish(folder: Folder, run: Federated, scored: Evaluation, facts: dict[str, Any]) -> dict[str, Any]:
     """The per-device table, the selections and, last, the summary, whose presence says that the run has ended."""
     write(folder.path / DEVICES, _devices(run, scored).encode())
-    write_json(folder.path / SELECTIONS, _selections(run, scored))
+    write_json(folder.path / SELECTIONS, {"selections": _selections(run, scored)})
     models = [model for model, part in scored.values if part == scored.headline]
     summary = {
         "models": {model: _summary(scored, model, "benign") for model in models},

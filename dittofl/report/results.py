@@ -115,7 +115,7 @@ def result(folder: Path) -> Result:
         mixed = f"{folder} mixes two runs: {RUN} and {SUMMARY} have different identities, so leave it out"
         require(summary["identity"] == identity, mixed)
     with _readable(folder / SELECTIONS):
-        selections = read_json(folder / SELECTIONS)
+        selections = read_json(folder / SELECTIONS, "selections")["selections"]
         _ = [(str(its["model"]), list(its["among"])) for its in selections]
     with _readable(folder / SPEC):
         spec = tomllib.loads((folder / SPEC).read_text(encoding="utf-8"))
