@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from dittofl.errors import InputError, an_instance, blamed, require
 from dittofl.federation import PARTS, Federation
-from dittofl.inputs import Inputs, each
+from dittofl.inputs import Inputs, each, parts
 from dittofl.layout import Layout
 from dittofl.losses import Loss, aligned, infer
 from dittofl.module import admit, fails_alone, mixes, trained
@@ -38,7 +38,8 @@ def bind(task: Task, federation: Federation, seed: int = 0) -> Objective:
         writes=watch.writes,
         mixes=mixes(module, x),
         lonely=fails_alone(module, x),
-        activations=-(-watch.elements // len(out)),
+        inputs=(inputs := sum(part[0].numel() for part in parts(x))),
+        activations=max(1, inputs + -(-watch.elements // len(out))),
         width=out[0].numel(),
         accurate=target.right(*aligned(out, y)) is not None,
     )

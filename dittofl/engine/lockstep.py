@@ -13,13 +13,11 @@ from torch.func import grad_and_value, vmap
 from torch.utils import _pytree as pytree
 
 from dittofl.dropout import Masks
-from dittofl.engine.feeds import Feed
-from dittofl.engine.setting import PART_OF, Plan
+from dittofl.engine.feeds import Feed, Lazy
+from dittofl.engine.setting import PART_OF, Key, Plan
 from dittofl.inputs import Inputs, each
 from dittofl.objective import Objective
 from dittofl.types import Criterion, Down, GlobalSolver, On, Sent, Solver
-
-Key = tuple[int, bytes]
 
 
 class Turn(NamedTuple):
@@ -55,7 +53,7 @@ def mapped(function: Callable[..., Any], *batched: Any) -> Any:
 
 def walk(
     objective: Objective, solvers: dict[str, Solver], lead: str | None, turns: tuple[Turn, ...], down: Down, n: Tensor,
-    rows: dict[str, Tensor], feeds: dict[Key, Feed], active: dict[tuple[int, str], Tensor],
+    rows: dict[str, Tensor], feeds: dict[Key, Feed] | Lazy, active: dict[tuple[int, str], Tensor],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:  # fmt: skip
     """From the rows of a chunk to what its devices keep, by solver, and what the lead sends."""
 

@@ -10,10 +10,11 @@ from torch import Tensor
 from torch.func import vmap
 
 from dittofl.engine.columns import columned
-from dittofl.engine.feeds import Feeds
+from dittofl.engine.feeds import Feed, Feeds, Lazy
 from dittofl.engine.lockstep import Turn, answer, mapped, script, walk
 from dittofl.engine.rows import Ids, Rows
-from dittofl.engine.setting import PART_OF, Plan, Setting, Visit
+from dittofl.engine.samples import FEW
+from dittofl.engine.setting import PART_OF, Key, Plan, Setting, Visit
 from dittofl.errors import whole
 from dittofl.federation import Part
 from dittofl.seeds import Purpose
@@ -63,7 +64,7 @@ class VmapEngine:
         batch = batch._replace(places=batch.places[:, :1], width=np.ones_like(batch.width))
         if not self.objective.mixes:
             turn = Turn(0, On.NEXT, (0, b""), None, True, ())
-            answer(self.objective, turn, w.expand(2, 1, -1), self.feeds.minibatch(batch, np.arange(2)), w)
+            answer(self.objective, turn, w.expand(2, 1, -1), self.feeds.minibatch(batch), w)
         self.outputs(w.expand(2, -1), ids, "train")
 
     def visit(self, visit: Visit) -> Sent | None:
@@ -79,8 +80,9 @@ class VmapEngine:
 
     def _visit(self, visit: Visit, plan: Plan) -> Sent | None:
         pieces: list[tuple[Ids, dict[str, Tensor]]] = []
-        for chosen in self._chunks(visit, plan):
-            kept, sent = self._walk(visit, plan, chosen)
+        turns = script(plan, visit.solvers)
+        for chosen in self._chunks(visit, turns):
+            kept, sent = self._walk(visit, plan, turns, chosen)
             for name, rows in kept.items():
                 visit.rows[name].put(visit.ids[chosen], rows)
             pieces.append((chosen, sent))
@@ -91,16 +93,18 @@ class VmapEngine:
         back = self.setting.put(np.argsort(np.concatenate([chosen for chosen, _ in pieces])))
         return Sent(**{key: torch.cat([sent[key] for _, sent in pieces])[back] for key in pieces[0][1]})
 
-    def _walk(self, visit: Visit, plan: Plan, chosen: Ids) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def _walk(
+        self, visit: Visit, plan: Plan, turns: tuple[Turn, ...], chosen: Ids
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """All solvers of some devices, from their rows to what they keep and send."""
         ids = visit.ids[chosen]
-        turns = script(plan, visit.solvers)
-        feeds = {
-            turn.feed: self.feeds.part(ids, PART_OF[turn.on])
-            if turn.on in PART_OF
-            else self.feeds.minibatch(plan.batch(turn.feed), chosen)
-            for turn in turns
-        }
+        samples = {turn.feed: turn.on for turn in turns}
+
+        def gather(feed: Key) -> Feed:
+            part = PART_OF.get(samples[feed])
+            return self.feeds.minibatch(plan.batch(feed, chosen)) if part is None else self.feeds.part(ids, part)
+
+        feeds = {feed: gather(feed) for feed in samples} if self.compiled else Lazy(gather)
         rows = {name: visit.rows[name].get(ids) for name in visit.solvers}
         n = self._n(ids)
         active = {
@@ -114,27 +118,38 @@ class VmapEngine:
             rows = {name: row.contiguous() for name, row in rows.items()}
         return self.walk(self.objective, dict(visit.solvers), visit.lead, turns, down, n, rows, feeds, active)
 
-    def _chunks(self, visit: Visit, plan: Plan) -> Iterator[Ids]:
+    def _chunks(self, visit: Visit, turns: tuple[Turn, ...]) -> Iterator[Ids]:
         """Places in the cohort, together as many as memory allows; of one size where padding would change results."""
         groups = [np.arange(len(visit.ids))]
         if not self.objective.paddable:
             sizes = np.stack(
                 [self.setting.federation.sizes(part)[visit.ids] for part in ("train", "validation")], axis=1
             )
-            whole = any(ask.on in PART_OF for asks in plan.asks.values() for ask in asks)
+            whole = any(turn.on in PART_OF for turn in turns)
             by = sizes if whole else self.setting.stream.width[visit.ids][:, None]
             _, label = np.unique(by, axis=0, return_inverse=True)
             groups = [np.flatnonzero(label.reshape(-1) == one) for one in range(label.max() + 1)]
+        width = int(self.setting.stream.width[visit.ids].max())
+        chunk = self.how.chunk or self.fitting(len(visit.solvers), width, self._held(visit, turns, width))
         for group in groups:
-            chunk = self.how.chunk or self.fitting(len(visit.solvers), int(self.setting.stream.width[visit.ids].max()))
             for a in range(0, len(group), chunk):
                 yield group[a : a + chunk]
 
-    def _fitting(self, models: int, samples: int) -> int:
-        """How many devices fit into the budget: rows, their copies in the step, and what a backward pass holds."""
+    def _held(self, visit: Visit, turns: tuple[Turn, ...], width: int) -> int:
+        """The samples of a device that are held at once: a compiled visit is given all of them."""
+        sizes = self.setting.federation.sizes
+        counts = [
+            int(sizes(PART_OF[on])[visit.ids].max()) if on in PART_OF else width
+            for on in {turn.feed: turn.on for turn in turns}.values()
+        ]
+        return sum(counts) if self.compiled else sum(sorted(counts)[-FEW:])
+
+    def _fitting(self, models: int, samples: int, held: int) -> int:
+        """How many devices fit into the budget: rows, their copies in the step, what a backward pass holds, samples."""
         device = self.setting.device
         budget = torch.cuda.mem_get_info(device)[0] // 4 if device.type == "cuda" else BUDGET
         elements = models * (8 * self.objective.layout.P + 3 * samples * self.objective.activations)
+        elements += held * self.objective.inputs
         return max(1, budget // (elements * self.objective.w0.element_size()))
 
     def _n(self, ids: Ids) -> Tensor:
@@ -167,7 +182,7 @@ class VmapEngine:
         order = order[sizes[order] > 0]
         a = 0
         while a < len(order):
-            fits = self.fitting(1, int(sizes[order[-1]]))
+            fits = self.fitting(1, most := int(sizes[order[-1]]), most)
             b = min(a + fits, len(order))
             if self.objective.mixes:
                 b = min(b, int(np.searchsorted(sizes[order], sizes[order[a]], side="right")))
