@@ -9,8 +9,9 @@ from dittofl.federation import PARTS, Federation
 from dittofl.inputs import Inputs, each, parts
 from dittofl.layout import Layout
 from dittofl.losses import Loss, aligned, infer
-from dittofl.module import admit, fails_alone, mixes, trained
+from dittofl.module import admit, trained
 from dittofl.objective import Objective, prepared
+from dittofl.probe import fails_alone, mixes, refuse_writes
 from dittofl.target import Classes, Target
 from dittofl.task import Task
 from dittofl.trial import extremes, try_gradient, try_loss, try_penalty, try_transform
@@ -23,7 +24,9 @@ def bind(task: Task, federation: Federation, seed: int = 0) -> Objective:
     parameters = task.module.parameters() if an_instance(task.module, nn.Module) else ()
     dtype = next((p.dtype for p in parameters if p.is_floating_point()), torch.float32)
     x, y = each(federation.x, lambda part: prepared(part[:FIRST].clone(), dtype)), federation.y[:FIRST]
-    module, watch, out = admit(task.module, x, seed)
+    module, seen = admit(task.module, x, seed)
+    refuse_writes(module, x)
+    out = seen.out
     target = task.target or infer(task.loss, out, federation.y)
     _check_labels(federation, target, task.loss, out)
     try_loss(task.loss, out, y)
@@ -34,12 +37,12 @@ def bind(task: Task, federation: Federation, seed: int = 0) -> Objective:
         layout=Layout(tuple(rows), tuple(tuple(parameter.shape) for parameter in rows.values())),
         w0=torch.cat([parameter.detach().reshape(-1) for parameter in rows.values()]),
         target=target,
-        drops=watch.drops,
-        writes=watch.writes,
+        drops=seen.drops,
+        writes=seen.writes,
         mixes=mixes(module, x),
         lonely=fails_alone(module, x),
         inputs=(inputs := sum(part[0].numel() for part in parts(x))),
-        activations=max(1, inputs + -(-watch.elements // len(out))),
+        activations=max(1, inputs + -(-seen.elements // len(out))),
         width=out[0].numel(),
         accurate=target.right(*aligned(out, y)) is not None,
     )

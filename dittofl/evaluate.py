@@ -133,12 +133,16 @@ def measured(run: "Federated", models: Tensor, ids: Ids, part: Part) -> Scores:
     out = run.engine.outputs(models, ids, part)
     index = run.setting.put(np.concatenate([run.setting.span(int(k), part) for k in ids]))
     y = run.setting.y.index_select(0, index)
+    diverged = _means(~out.reshape(len(out), -1).isfinite().all(1), sizes) > 0
+    first = np.cumsum(sizes) - sizes
+    spans = np.column_stack([first, first + np.where(diverged, 0, sizes)])
     with torch.no_grad():
         result = {"accuracy": _means(objective.right(out, y), sizes)} if objective.accurate else {}
         result["loss"] = _means(objective.losses(out, y), sizes) + _penalties(run, models, len(ids))
         for name in objective.task.metrics:
-            result[name] = _of_user(name, objective.task.metric(name).of, out, y, sizes)
-    return result
+            result[name] = _of_user(name, objective.task.metric(name).of, out, y, spans)
+    # The argmax of NaN is a class, and right by chance.
+    return {metric: np.where(diverged, np.nan, values) for metric, values in result.items()}
 
 
 def device_losses(run: "Federated", w: Tensor, ids: Ids, part: Part) -> Tensor:
@@ -162,9 +166,9 @@ def _penalties(run: "Federated", models: Tensor, count: int) -> Numbers | float:
     return np.array([float(objective.task.penalty(objective.layout.named(row))) for row in rows])
 
 
-def _of_user(name: str, of: Any, out: Tensor, y: Tensor, sizes: Ids) -> Numbers:
-    numbers = np.full(len(sizes), np.nan)
-    for k, (a, b) in enumerate(zip(np.cumsum(sizes) - sizes, np.cumsum(sizes), strict=True)):
+def _of_user(name: str, of: Any, out: Tensor, y: Tensor, spans: Ids) -> Numbers:
+    numbers = np.full(len(spans), np.nan)
+    for k, (a, b) in enumerate(spans.tolist()):
         if b > a:
             with blamed(f"metric {name!r}"):
                 given = of(out[a:b], y[a:b])

@@ -15,7 +15,8 @@ from dittofl.errors import cut, require
 from dittofl.evaluate import Evaluation, chosen, device_losses, evaluate
 from dittofl.federation import Part
 from dittofl.method import GLOBAL, Method
-from dittofl.reports import aggregated, sound
+from dittofl.optimiser import check_rates
+from dittofl.reports import aggregated, sound, stepped
 from dittofl.sampling import Ids
 from dittofl.types import Aggregator, Down, Report, Sent
 
@@ -62,6 +63,7 @@ class Federated:
 
     def round(self, ids: Ids) -> None:
         """One round of Algorithm 1 with this cohort."""
+        check_rates(self.solvers, self.t)
         down = self.down()
         sent = cast(Sent, self.engine.visit(Visit(ids, self.visits[ids], self.solvers, self.rows, GLOBAL, down)))
         size = torch.from_numpy(self.federation.sizes("train")[ids]).to(self.w.device)
@@ -73,7 +75,7 @@ class Federated:
         report, dropped = sound(report)
         if len(report.delta):
             delta, self.aggregator_state = aggregated(self.aggregator, report, self.aggregator_state)
-            self.w, self.server_state = self.method.server.step(self.w, delta, report, self.server_state)
+            self.w, self.server_state = stepped(self.method.server, self.w, delta, report, self.server_state)
         self.visits[ids] += 1
         self.t += 1
         self.history.append(Drawn(ids, int(self.malicious[ids].sum()), dropped))
@@ -124,7 +126,7 @@ class Federated:
         ids = np.array([self.federation.index(str(device))])
         if name in self.method.choose:
             name = chosen(self, name, ids)[0]
-        return self.engine.models(self.solvers[name], self.rows[name], ids, self.down())[0]
+        return self.engine.models(self.solvers[name], self.rows[name], ids, self.down())[0].clone()
 
     def model(self, name: str = GLOBAL, device: object | None = None) -> nn.Module:
         """The same as a module of the user's own class; `global` needs no device."""

@@ -79,9 +79,8 @@ class Objective:
     def module_of(self, row: Tensor) -> nn.Module:
         """A module of the user's own class that holds this row."""
         module = copy.deepcopy(self.module).eval()
-        with torch.no_grad():
-            for (_, parameter), value in zip(trained(module), self.layout.split(row), strict=True):
-                parameter.copy_(value)
+        for (_, parameter), value in zip(trained(module), self.layout.split(row), strict=True):
+            parameter.data = value.detach().clone()  # with the strides of a row: the engine's may be others
         return module
 
 

@@ -106,15 +106,15 @@ class Plan:
         self.draws = {name: self._draws(solver, self.steps[name]) for name, solver in visit.solvers.items()}
         self.lead = np.zeros(len(self.ids), dtype=np.int64) if visit.lead is None else self.draws[visit.lead]
         self._shared, self._names = int(self.lead.min()), {name: its.tobytes() for name, its in self.draws.items()}
-        self.lengths = {
-            name: _per_unique(self.steps[name], lambda steps, solver=solver: len(solver.asks(steps)))
-            for name, solver in visit.solvers.items()
-        }
+        self.lengths = {name: self._lengths(solver, self.steps[name]) for name, solver in visit.solvers.items()}
 
     def _steps(self, solver: Solver) -> Ints:
         if isinstance(solver.steps, Epochs):
             return solver.steps.count * self.stream.per_epoch[self.ids]
         return np.full(len(self.ids), solver.steps, dtype=np.int64)
+
+    def _lengths(self, solver: Solver, steps: Ints) -> Ints:
+        return _per_unique(steps, lambda count: len(solver.asks(count)))
 
     def _draws(self, solver: Solver, steps: Ints) -> Ints:
         return _per_unique(steps, lambda count: sum(ask.on is On.NEXT for ask in solver.asks(count)))

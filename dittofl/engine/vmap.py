@@ -58,13 +58,14 @@ class VmapEngine:
 
     def probe(self) -> None:
         """One mapped gradient on two devices, uncompiled; it fails where module or loss cannot be mapped."""
+        stream, w = self.setting.stream, self.objective.w0
         ids = np.array([0, self.setting.federation.K - 1])
-        w = self.objective.w0
-        batch = self.setting.stream.take(Purpose.ROUND, ids, np.zeros(2, dtype=np.int64))
-        batch = batch._replace(places=batch.places[:, :1], width=np.ones_like(batch.width))
-        if not self.objective.mixes:
-            turn = Turn(0, On.NEXT, (0, b""), None, True, ())
-            answer(self.objective, turn, w.expand(2, 1, -1), self.feeds.minibatch(batch), w)
+        of = np.full(2, stream.width.argmax()) if self.objective.mixes else ids
+        batch = stream.take(Purpose.ROUND, of, np.zeros(2, dtype=np.int64))
+        if not self.objective.mixes:  # one sample will do
+            batch = batch._replace(places=batch.places[:, :1], width=np.ones_like(batch.width))
+        turn = Turn(0, On.NEXT, (0, b""), None, True, ())
+        answer(self.objective, turn, w.expand(2, 1, -1), self.feeds.minibatch(batch), w)
         self.outputs(w.expand(2, -1), ids, "train")
 
     def visit(self, visit: Visit) -> Sent | None:
