@@ -77,6 +77,14 @@ def _check_batches_of_one(federation: Federation) -> None:
             )
 
 
+def check_batch(objective: Objective, batch: int | None) -> None:
+    """Refuses minibatches of one for a module that cannot take them."""
+    require(
+        batch != 1 or not objective.lonely,
+        "batch=1 leaves the module no batch to take statistics of: enlarge batch, or use nn.GroupNorm",
+    )
+
+
 def _check_labels(federation: Federation, target: Target, loss: Loss, out: Tensor) -> None:
     legal = target.legal(federation.y)
     meaning = f"{(type(target).__doc__ or '').split(';')[0]} ({target})"

@@ -8,7 +8,7 @@ import torch
 
 from dittofl.attack import Attack
 from dittofl.batches import Stream
-from dittofl.bind import bind
+from dittofl.bind import bind, check_batch
 from dittofl.engine import Auto, Loop, Setting, Vmap
 from dittofl.errors import InputError, cut, finite, is_whole, require, short
 from dittofl.federated import Federated, How, Saved
@@ -123,10 +123,7 @@ def begin(
     y = federation.y
     if attack is not None:
         y = attack.labels(federation, attack.malicious(federation.K, seed), objective.target, seed)
-    require(
-        method.batch != 1 or not objective.lonely,
-        "batch=1 leaves the module no batch to take statistics of: enlarge batch, or use nn.GroupNorm",
-    )
+    check_batch(objective, method.batch)
     setting = Setting(
         objective=objective,
         federation=federation,

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from dittofl import SGD, Ditto, Epochs, Federation, Local, Loop, Method, Task, Vmap
 from dittofl.batches import Stream
-from dittofl.engine import samples, vmap
+from dittofl.engine import chunks, samples
+from dittofl.engine.lockstep import script
 from dittofl.engine.setting import Plan, Setting, Visit
 from dittofl.federate import begin
 from dittofl.inputs import parts
@@ -118,14 +119,14 @@ def test_an_evaluation_takes_wide_samples_piece_by_piece(
 
 
 def test_a_chunk_of_devices_is_small_where_samples_are_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vmap, "BUDGET", 8 * 10**5)
+    monkeypatch.setattr(chunks, "BUDGET", 8 * 10**5)
     for wide, most in ((10, 100), (1000, 5)):
         data = {k: (torch.zeros(20, wide), torch.arange(20) % 3) for k in range(100)}
         setting = begin(Task(nn.Linear(wide, 3), nn.CrossEntropyLoss()), Federation.of(data), long(1)).setting
         engine, ids = Vmap().bind(setting), np.arange(100)
         solvers = {"v": Local(lr=0.1, steps=50)}
         visit = Visit(ids, np.zeros_like(ids), solvers, {}, None, None)  # type: ignore[arg-type]
-        chunks = list(engine._chunks(visit, vmap.script(Plan(setting, visit), solvers)))
-        assert np.concatenate(chunks).tolist() == ids.tolist()
-        assert len(chunks[0]) <= most
-        assert wide > 10 or len(chunks[0]) > 5
+        found = list(engine.chunks.of_visit(visit, script(Plan(setting, visit), solvers)))
+        assert np.concatenate(found).tolist() == ids.tolist()
+        assert len(found[0]) <= most
+        assert wide > 10 or len(found[0]) > 5

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 # A file may import from its own layer and from those above it in this list. `dittofl/__init__.py` may import all.
 LAYERS = (
     {"errors", "seeds", "layout", "types", "target", "losses", "schedule", "optimiser", "inputs", "dropout"},
-    {"task", "trial", "module", "probe", "objective", "bind", "federation", "batches", "intake"},
+    {"task", "trial", "module", "probe", "objective", "bind", "federation", "batches", "intake", "arrays"},
     {"solver", "aggregate", "server", "attack"},
     {"method"},
     {"engine"},

@@ -1,26 +1,25 @@
 """The batched engine: the cohort's rows are stacked, and each evaluation of all of them is one batched gradient."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.func import vmap
 
+from dittofl.engine.chunks import Chunks
 from dittofl.engine.columns import columned
+from dittofl.engine.compiler import compiles
 from dittofl.engine.feeds import Feed, Feeds, Lazy
 from dittofl.engine.lockstep import Turn, answer, mapped, script, walk
 from dittofl.engine.rows import Ids, Rows
-from dittofl.engine.samples import FEW
 from dittofl.engine.setting import PART_OF, Key, Plan, Setting, Visit
-from dittofl.errors import whole
+from dittofl.errors import require, short, whole
 from dittofl.federation import Part
 from dittofl.seeds import Purpose
 from dittofl.types import Down, On, Sent, Solver
-
-BUDGET = 2**31  # bytes that one chunk of devices may hold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +38,18 @@ class Vmap:
     def __post_init__(self) -> None:
         if self.chunk is not None:
             whole("Vmap", "chunk", self.chunk, 1)
+        for name, given in (("fuse", self.fuse), ("compile", self.compile)):
+            either = isinstance(given, bool) or (given is None and name == "compile")
+            require(either, f"Vmap needs {name}=True or False, got {name}={short(given)}")
 
     def bind(self, setting: Setting) -> "VmapEngine":
         return VmapEngine(self, setting)
+
+
+@cache
+def compiled_walk() -> Any:
+    """`walk`, compiled as a whole; not held by an engine, so that a run can be pickled."""
+    return torch.compile(walk, dynamic=False)
 
 
 class VmapEngine:
@@ -49,12 +57,11 @@ class VmapEngine:
 
     def __init__(self, how: Vmap, setting: Setting) -> None:
         self.how, self.setting, self.objective = how, setting, setting.objective
-        self.compiled = setting.device.type == "cuda" if how.compile is None else how.compile
-        self.walk = torch.compile(walk, dynamic=False) if self.compiled else walk
+        self.compiled = compiles(how.compile, setting.device.type)
         if self.compiled:
             self.objective = replace(self.objective, module=columned(self.objective.module))
         self.feeds = Feeds(setting, static=self.compiled)
-        self.fitting = cache(self._fitting)  # asked once: what is free later would change shapes from round to round
+        self.chunks = Chunks(setting, how.chunk, compiled=self.compiled)
 
     def probe(self) -> None:
         """One mapped gradient on two devices, uncompiled; it fails where module or loss cannot be mapped."""
@@ -82,7 +89,7 @@ class VmapEngine:
     def _visit(self, visit: Visit, plan: Plan) -> Sent | None:
         pieces: list[tuple[Ids, dict[str, Tensor]]] = []
         turns = script(plan, visit.solvers)
-        for chosen in self._chunks(visit, turns):
+        for chosen in self.chunks.of_visit(visit, turns):
             kept, sent = self._walk(visit, plan, turns, chosen)
             for name, rows in kept.items():
                 visit.rows[name].put(visit.ids[chosen], rows)
@@ -117,41 +124,8 @@ class VmapEngine:
             # A Python number would be compiled in; schedules take a 0-d tensor as well. Strides are compiled in too.
             down = down._replace(t=self.setting.put(np.array(down.t, dtype=np.float64)))
             rows = {name: row.contiguous() for name, row in rows.items()}
-        return self.walk(self.objective, dict(visit.solvers), visit.lead, turns, down, n, rows, feeds, active)
-
-    def _chunks(self, visit: Visit, turns: tuple[Turn, ...]) -> Iterator[Ids]:
-        """Places in the cohort, together as many as memory allows; of one size where padding would change results."""
-        groups = [np.arange(len(visit.ids))]
-        if not self.objective.paddable:
-            sizes = np.stack(
-                [self.setting.federation.sizes(part)[visit.ids] for part in ("train", "validation")], axis=1
-            )
-            whole = any(turn.on in PART_OF for turn in turns)
-            by = sizes if whole else self.setting.stream.width[visit.ids][:, None]
-            _, label = np.unique(by, axis=0, return_inverse=True)
-            groups = [np.flatnonzero(label.reshape(-1) == one) for one in range(label.max() + 1)]
-        width = int(self.setting.stream.width[visit.ids].max())
-        chunk = self.how.chunk or self.fitting(len(visit.solvers), width, self._held(visit, turns, width))
-        for group in groups:
-            for a in range(0, len(group), chunk):
-                yield group[a : a + chunk]
-
-    def _held(self, visit: Visit, turns: tuple[Turn, ...], width: int) -> int:
-        """The samples of a device that are held at once: a compiled visit is given all of them."""
-        sizes = self.setting.federation.sizes
-        counts = [
-            int(sizes(PART_OF[on])[visit.ids].max()) if on in PART_OF else width
-            for on in {turn.feed: turn.on for turn in turns}.values()
-        ]
-        return sum(counts) if self.compiled else sum(sorted(counts)[-FEW:])
-
-    def _fitting(self, models: int, samples: int, held: int) -> int:
-        """How many devices fit into the budget: rows, their copies in the step, what a backward pass holds, samples."""
-        device = self.setting.device
-        budget = torch.cuda.mem_get_info(device)[0] // 4 if device.type == "cuda" else BUDGET
-        elements = models * (8 * self.objective.layout.P + 3 * samples * self.objective.activations)
-        elements += held * self.objective.inputs
-        return max(1, budget // (elements * self.objective.w0.element_size()))
+        go = compiled_walk() if self.compiled else walk
+        return go(self.objective, dict(visit.solvers), visit.lead, turns, down, n, rows, feeds, active)
 
     def _n(self, ids: Ids) -> Tensor:
         """Sample counts as float64, so that arithmetic with them is not rounded to single precision."""
@@ -170,22 +144,9 @@ class VmapEngine:
             pieces = self.setting.put(index).split(self.objective.piece(len(index)))
             return torch.cat([self.objective.forward(models, self.setting.inputs(one)) for one in pieces])
         out: dict[int, Tensor] = {}
-        for chosen in self._by_size(sizes):
+        for chosen in self.chunks.by_size(sizes):
             feed = self.feeds.part(ids[chosen], part)
             rows = models.expand(len(chosen), -1) if models.dim() == 1 else models[self.setting.put(chosen)]
             answers = vmap(self.objective.forward)(rows, feed.x)
             out |= {int(a): answer[: sizes[a]] for a, answer in zip(chosen, answers, strict=True)}
         return torch.cat([out[a] for a in range(len(ids)) if sizes[a]])
-
-    def _by_size(self, sizes: Ids) -> Iterator[Ids]:
-        """Devices of like size together, so that little is filled up; of one size where outputs mix."""
-        order = np.argsort(sizes, kind="stable")
-        order = order[sizes[order] > 0]
-        a = 0
-        while a < len(order):
-            fits = self.fitting(1, most := int(sizes[order[-1]]), most)
-            b = min(a + fits, len(order))
-            if self.objective.mixes:
-                b = min(b, int(np.searchsorted(sizes[order], sizes[order[a]], side="right")))
-            yield order[a:b]
-            a = b
