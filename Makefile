@@ -16,8 +16,11 @@ help: ## these lines
 	@echo
 	@echo "PYTHON=python3.12 chooses the interpreter, PIP_ARGS=... goes to pip, ARGS=... to pytest or the demo."
 
+DEMO = digits digits-a1 digits-a2 digits-a3
+
 demo: $(STAMP) ## real digits, clean and under three attacks: personal models against the global one
-	$(BIN)/python examples/digits_under_attack.py $(ARGS)
+	$(BIN)/dittofl run $(DEMO) --seeds 0:3 --out runs/demo --resume $(ARGS)
+	$(BIN)/dittofl report runs/demo --out runs/demo/report.html
 
 test: lint ## everything CI asks: lint, types, tests and doctests (ARGS="-k metrics -x" for pytest)
 	$(BIN)/pytest $(ARGS)

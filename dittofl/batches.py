@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from dittofl.federation import Federation
 from dittofl.seeds import Keys, Purpose, extend, keys
-
-Ints = NDArray[np.int64]
+from dittofl.types import Ints
 
 
 class Batch(NamedTuple):

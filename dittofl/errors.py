@@ -12,6 +12,10 @@ class InputError(ValueError):
     """A mistake in data, module or parameters, told in one sentence that names the culprit."""
 
 
+class StoppedError(Exception):
+    """The user stopped something that has saved its state."""
+
+
 def require(condition: object, sentence: str) -> None:
     """Raise InputError(sentence) unless the condition holds.
 

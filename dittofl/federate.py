@@ -15,7 +15,7 @@ from dittofl.federated import Federated, How, Saved
 from dittofl.federation import Federation
 from dittofl.inputs import each
 from dittofl.method import GLOBAL, Method
-from dittofl.reports import aggregated, stepped, still
+from dittofl.reports import combined, stepped, still
 from dittofl.sampling import Sampling, Uniform, draw
 from dittofl.task import Task
 
@@ -90,7 +90,7 @@ def _rehearse(run: Federated, m: int) -> None:
     mine = run.aggregator, run.method.server, run.aggregator_state, run.server_state
     aggregator, server, remembered, state = copy.deepcopy(mine)
     report = still(m, run.w0, losses=aggregator.losses, extra=sent.extra)
-    delta, _ = aggregated(aggregator, report, remembered)
+    delta, _ = combined(aggregator, server, report, remembered)
     stepped(server, run.w0, delta, report, state)
 
 
@@ -120,14 +120,14 @@ def begin(
     _check(task, federation, method, attack, seed, engine)
     seed, target_device = int(seed), _device(device)
     objective = bind(task, federation, seed).to(target_device)
-    y = federation.y
+    x, y = federation.x, federation.y
     if attack is not None:
-        y = attack.labels(federation, attack.malicious(federation.K, seed), objective.target, seed)
+        x, y = attack.data(federation, attack.malicious(federation.K, seed), objective.target, seed)
     check_batch(objective, method.batch)
     setting = Setting(
         objective=objective,
         federation=federation,
-        x=each(federation.x, lambda part: part.to(target_device)),
+        x=each(x, lambda part: part.to(target_device)),
         y=y.to(target_device),
         stream=Stream(federation, seed, method.batch),
     )

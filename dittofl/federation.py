@@ -161,7 +161,7 @@ class Federation:
 
     @cached_property
     def tags(self) -> Keys:
-        """The name of every device in all random streams [K]."""
+        """The name of every device in the random streams of its own [K]."""
         return np.array([tag(name) for name in self.ids], dtype=np.uint64)
 
     @cached_property

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dittofl.errors import InputError, blamed, short
-from dittofl.types import Aggregator, Report, Server
+from dittofl.types import Aggregator, Grouping, Report, Server
 
 
 def sound(report: Report) -> tuple[Report, int]:
@@ -38,6 +38,27 @@ def aggregated(aggregator: Aggregator, report: Report, state: Any) -> tuple[Tens
     if not isinstance(delta, Tensor) or delta.shape != (P,):
         raise InputError(f"the aggregator must give one row, [{P}], got {_shown(delta)}")
     return delta.to(report.delta), answer[1]
+
+
+def begun(aggregator: Aggregator, server: Server, w0: Tensor) -> Any:
+    """What the server remembers for the aggregator before round 0; a state for each group where it keeps groups."""
+    if isinstance(server, Grouping):
+        return tuple(aggregator.init(w0) for _ in range(server.groups))
+    return aggregator.init(w0)
+
+
+def combined(aggregator: Aggregator, server: Server, report: Report, state: Any) -> tuple[Tensor, Any]:
+    """δ and the next state; where the server keeps groups δ is [groups, P], and 0 for one without a report."""
+    if not isinstance(server, Grouping):
+        return aggregated(aggregator, report, state)
+    group, delta, states = (
+        server.group(report),
+        report.delta.new_zeros(server.groups, report.delta.shape[1]),
+        list(state),
+    )
+    for j in group.unique().tolist():
+        delta[j], states[j] = aggregated(aggregator, report.rows(torch.nonzero(group == j).flatten()), states[j])
+    return delta, tuple(states)
 
 
 def stepped(server: Server, w: Tensor, delta: Tensor, report: Report, state: Any) -> tuple[Tensor, Any]:

@@ -50,7 +50,7 @@ class Task:
         require(isinstance(self.metrics, Mapping), f"metrics must be a dict by name, got {short(self.metrics)}")
         for name, metric in self.metrics.items():
             require(
-                isinstance(name, str) and name not in ("accuracy", "loss"),
+                isinstance(name, str) and name not in ("accuracy", "loss", "backdoor"),
                 f"a metric of your own cannot be called {name!r}: rename it",
             )
             function = metric.of if isinstance(metric, Metric) else metric

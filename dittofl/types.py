@@ -19,7 +19,7 @@ from dittofl.layout import Layout
 Ints = NDArray[np.int64]  # devices, samples, or how many of them
 Numbers = NDArray[np.float64]
 
-Row = Tensor  # [P], or [0] for a solver that keeps nothing
+Row = Tensor  # [P], or [0] for a solver that keeps nothing; a few numbers beside a model may follow it
 Vector = Tensor  # [P]
 State = Any  # a pytree (tuples, named tuples, dicts) of tensors
 Counter = int | Tensor  # a Python number on the loop engine, a 0-d tensor inside a mapped one
@@ -38,7 +38,7 @@ Criterion = Callable[[Tensor, Tensor, Tensor], Tensor]  # (outputs, y, outputs o
 
 
 class Ask(NamedTuple):
-    """One evaluation a solver wants: at its points, on these samples, of F_k or of another objective."""
+    """One evaluation a solver wants: at its points, on these samples, of F_k or of another objective (no penalty)."""
 
     on: On = On.NEXT
     of: Criterion | None = None
@@ -92,14 +92,26 @@ class Solver(Protocol):
     def points(self, s: State, down: Down, i: int) -> tuple[Vector, ...]:
         """Where evaluation i is wanted."""
 
-    def step(self, s: State, down: Down, i: int, f: Tensor, g: Tensor | None) -> State:
-        """The paper's update line, from losses f [points] and gradients g [points, P] of evaluation i."""
+    def step(self, s: State, down: Down, i: int, f: Tensor, g: Any) -> State:
+        """The paper's update line, from losses f [points] and gradients g [points, P] of evaluation i.
+
+        g is None where `asks` wants no gradient; a solver that always asks for one may declare a Tensor.
+        """
 
     def keep(self, s: State, row: Row, down: Down) -> Row:
         """What stays on the device."""
 
     def model(self, row: Row, down: Down) -> Vector:
         """What the device serves."""
+
+
+@runtime_checkable
+class NeedsServer(Protocol):
+    """A solver that works with one kind of server only."""
+
+    @property
+    def server(self) -> type:
+        """That kind."""
 
 
 @runtime_checkable
@@ -151,3 +163,24 @@ class Server(Protocol):
 
     def step(self, w: Vector, delta: Vector, report: Report, state: State) -> tuple[Vector, State]:
         """w^{t+1} and the next state."""
+
+
+@runtime_checkable
+class NeedsSolver(Protocol):
+    """A server that reads what only certain solvers send beside Δ: those whose `server` it is."""
+
+    @property
+    def solver(self) -> str:
+        """The name of one, for who gave another."""
+
+
+@runtime_checkable
+class Grouping(Protocol):
+    """A server of several models: every group's reports are aggregated apart, and its δ is [groups, P]."""
+
+    @property
+    def groups(self) -> int:
+        """How many."""
+
+    def group(self, report: Report) -> Tensor:
+        """The group of each report, [m]."""

@@ -16,6 +16,7 @@ from dittofl.engine.setting import Plan, Setting, Visit
 from dittofl.federate import begin
 from dittofl.inputs import parts
 from dittofl.seeds import Purpose
+from dittofl.types import On
 from tests.problems import ENGINES, TASK, everything, federation, method, normal, run, same
 
 BATCH = 4
@@ -91,6 +92,32 @@ def test_samples_in_memory_do_not_grow_with_local_steps(engine: Any, live: Live)
     assert live.now <= 6 * one
 
 
+class Counted:
+    """An evaluation that counts how often it is looked at."""
+
+    of, grad = None, True
+    looks = 0
+
+    @property
+    def on(self) -> On:
+        Counted.looks += 1
+        return On.NEXT
+
+
+def test_a_plan_is_made_in_time_linear_in_local_steps() -> None:
+    class Many:
+        steps = 500
+
+        def asks(self, steps: int) -> Any:
+            return (Counted(),) * steps
+
+    result = begin(TASK, federation(), method())
+    solvers: dict[str, Any] = {"v": Many()}
+    plan = Plan(result.setting, Visit(np.arange(5), np.zeros(5, dtype=np.int64), solvers, {}, None, result.down()))
+    assert len({plan.feed("v", i) for i in range(500)}) == 500
+    assert Counted.looks <= 10 * 500
+
+
 def test_wide_samples_are_gathered_device_by_device(live: Live) -> None:
     """However few numbers the module makes of them."""
     data = {k: (normal(20, 100, seed=k), torch.arange(20) % 3) for k in range(50)}
@@ -110,6 +137,7 @@ def test_an_evaluation_takes_wide_samples_piece_by_piece(
     engine: Any, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dittofl.objective.HELD", 20 * 104)
+    monkeypatch.setattr(chunks, "BUDGET", 1)
     data = {k: (normal(20, 100, seed=k), torch.arange(20) % 3) for k in range(10)}
     task = Task(nn.Linear(100, 3).double(), nn.CrossEntropyLoss())
     result = begin(task, Federation.of(data), long(1), engine=engine)

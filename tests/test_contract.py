@@ -26,7 +26,18 @@ import dittofl.solver
 from dittofl import SGD, Attack, Cosine, Ditto, InputError, Local, Mean, Method, Report, Task
 from dittofl.attack.updates import Draw
 from dittofl.seeds import Purpose, generator
-from dittofl.types import Aggregator, Ask, GlobalSolver, Server, Solver, State, Vector
+from dittofl.types import (
+    Aggregator,
+    Ask,
+    GlobalSolver,
+    Grouping,
+    NeedsServer,
+    NeedsSolver,
+    Server,
+    Solver,
+    State,
+    Vector,
+)
 from tests.problems import (
     ENGINES,
     TASK,
@@ -51,10 +62,41 @@ SOLVERS: dict[str, dict[str, Any]] = {
     "Prox": {"mu": 0.5, "lr": 0.2, "steps": 2},
     "Local": {"lr": 0.2, "steps": 3},
     "Ditto": {"lam": 0.5, "lr": 0.2, "steps": 3},
+    "L2SGD": {"lam": 0.5, "lr": 0.2, "steps": 3},
+    "EWC": {"lam": 5.0, "lr": 0.2, "steps": 3, "fisher": 2},
+    "SKL": {"lam": 0.5, "lr": 0.2, "steps": 3},
+    "APFL": {"lr": 0.2, "steps": 3, "adaptive": True},
+    "Mapper": {"lr": 0.2, "steps": 3},
+    "PerFedAvg": {"lr": 0.2, "inner": 0.1, "steps": 2},
+    "PFedMe": {"lam": 2.0, "lr": 0.2, "inner_lr": 0.1, "inner": 3, "steps": 2},
+    "IFCA": {"lr": 0.2, "steps": 2},
+    "Partial": {"own": ("2.*",), "lr": 0.2, "steps": 2, "first": 1},
+    "Greedy": {"lr": 0.2, "steps": 3},
 }
 AGGREGATORS: dict[str, dict[str, Any]] = {"Mean": {}, "Stateless": {"rule": Median()}}
-SERVERS: dict[str, dict[str, Any]] = {"Add": {"lr": 0.7}}
-UPDATES: dict[str, dict[str, Any]] = {"Gaussian": {}, "Replace": {}}
+SERVERS: dict[str, dict[str, Any]] = {"Add": {"lr": 0.7}, "Clusters": {"groups": 2}, "Share": {}}
+UPDATES: dict[str, dict[str, Any]] = {
+    "Gaussian": {},
+    "Replace": {},
+    "SignFlip": {},
+    "ALIE": {},
+    "IPM": {},
+    "FangKrum": {},
+    "FangTrimmedMean": {},
+    "MinMax": {},
+    "MinSum": {},
+    "ModelReplacement": {},
+    "Send": {"value": 3.0},
+    "Forge": {"loss": 10.0, "size": 3, "times": True},
+}
+RELABELS: dict[str, dict[str, Any]] = {"Mirror": {"C": 3}, "Relabel": {"source": 1, "target": 0}}
+TRIGGERS: dict[str, dict[str, Any]] = {
+    "Patch": {"value": 2.0, "size": 2},
+    "Features": {"columns": (0, 2), "value": 2.0},
+}
+BACKDOORS: dict[str, dict[str, Any]] = {
+    "Backdoor": {"trigger": dittofl.Features(columns=(0, 2), value=2.0), "target": 1, "share": 0.4},
+}
 SAMPLINGS: dict[str, dict[str, Any]] = {"Uniform": {}, "BySize": {}}
 TRANSFORMS: dict[str, dict[str, Any]] = {
     "Momentum": {},
@@ -82,11 +124,27 @@ def public(module: ModuleType, *methods: str) -> dict[str, type]:
     }
 
 
+def called_with(first: str) -> dict[str, type]:
+    """The public attacks that are functions of a report, of labels, or of samples."""
+    found = public(dittofl.attack, "__call__")
+    return {
+        name: kind for name, kind in found.items() if [*inspect.signature(kind.__call__).parameters][1:2] == [first]
+    }
+
+
+def hashed(found: dict[str, type]) -> dict[str, type]:
+    """Those that hold no tensors."""
+    return {name: kind for name, kind in found.items() if kind.__hash__ is not object.__hash__}
+
+
 KINDS: dict[str, tuple[dict[str, type], dict[str, dict[str, Any]]]] = {
     "SOLVERS": (public(dittofl.solver, "asks", "start", "points", "step", "keep", "model"), SOLVERS),
     "AGGREGATORS": (public(dittofl.aggregate, "init", "__call__"), AGGREGATORS),
     "SERVERS": (public(dittofl.server, "init", "down", "step"), SERVERS),
-    "UPDATES": (public(dittofl.attack, "__call__"), UPDATES),
+    "UPDATES": (called_with("report"), UPDATES),
+    "RELABELS": (called_with("y"), RELABELS),
+    "TRIGGERS": (called_with("x"), TRIGGERS),
+    "BACKDOORS": (hashed(public(dittofl.attack, "plant", "probes")), BACKDOORS),
     "SAMPLINGS": (public(dittofl.sampling, "__call__"), SAMPLINGS),
     "TRANSFORMS": (public(dittofl.optimiser, "init", "apply"), TRANSFORMS),
     "SCHEDULES": (public(dittofl.schedule, "__call__"), SCHEDULES),
@@ -109,6 +167,18 @@ PIECES = pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in KIN
 
 def tensors(state: State) -> bool:
     return all(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(state))
+
+
+def beside(solver: Solver) -> dict[str, Any]:
+    """The server, and the global solver, that a solver goes with."""
+    if not isinstance(solver, NeedsServer):
+        return {}
+    return {"server": built("SERVERS", solver.server.__name__), "local": solver}
+
+
+def sends_to(server: Server) -> dict[str, Any]:
+    """The global solver that a server goes with."""
+    return {"local": built("SOLVERS", server.solver)} if isinstance(server, NeedsSolver) else {}
 
 
 def close(one: Method, **options: Any) -> None:
@@ -162,7 +232,7 @@ def test_a_solver_is_one_by_its_protocol(name: str) -> None:
     solver = built("SOLVERS", name)
     assert isinstance(solver, Solver)
     w0 = normal(7, seed=0)
-    assert solver.init(w0).shape in {(0,), (7,)}
+    assert solver.init(w0).dim() == 1
     for steps in range(4):
         asks = solver.asks(steps)
         assert all(isinstance(ask, Ask) for ask in asks)
@@ -172,23 +242,25 @@ def test_a_solver_is_one_by_its_protocol(name: str) -> None:
 @each("SOLVERS")
 def test_a_solver_is_the_same_on_both_engines(name: str) -> None:
     solver = built("SOLVERS", name)
-    close(method(personal={"it": solver}))
+    close(method(personal={"it": solver}, **beside(solver)))
     if isinstance(solver, GlobalSolver):
-        close(method(local=solver, personal={}))
+        close(method(**{"local": solver, "personal": {}, **beside(solver)}))
 
 
 @each("SOLVERS")
 def test_the_state_of_a_solver_is_made_of_tensors(name: str) -> None:
     solver = built("SOLVERS", name)
-    result = run(TASK, federation(), method(), rounds=1)
-    w, g = result.w, normal(1, len(result.w), seed=1)
+    result = run(TASK, federation(), method(**beside(solver)), rounds=1)
+    w = result.w
     down = result.down()._replace(n=5)
     row = solver.init(w)
     state = solver.start(row, down)
-    for i in range(len(solver.asks(2))):
+    for i, ask in enumerate(solver.asks(2)):
         assert tensors(state)
-        assert all(point.shape == w.shape for point in solver.points(state, down, i))
-        state = solver.step(state, down, i, torch.ones(1, dtype=w.dtype), g)
+        points = solver.points(state, down, i)
+        assert all(point.shape == w.shape for point in points)
+        g = normal(len(points), len(w), seed=i) if ask.grad else None
+        state = solver.step(state, down, i, torch.arange(len(points)).to(w), g)
     assert tensors(state)
     assert solver.keep(state, row, down).shape == row.shape
     assert solver.model(row, down).shape == w.shape
@@ -373,12 +445,13 @@ def test_no_losses_are_reported_unasked() -> None:
 def test_a_server_is_the_same_on_both_engines(name: str) -> None:
     server = built("SERVERS", name)
     assert isinstance(server, Server)
-    close(method(server=server))
-    given, w = report(), normal(11, seed=9)
+    close(method(server=server, **sends_to(server)))
+    given, w = report()._replace(extra=torch.arange(6.0)), normal(11, seed=9)
     state = server.init(w, 20)
+    delta = given.delta[: server.groups] if isinstance(server, Grouping) else given.delta[0]
     assert tensors(state)
     assert server.down(state) is None or isinstance(server.down(state), Tensor)
-    new, state = server.step(w, given.delta[0], given, state)
+    new, state = server.step(w, delta, given, state)
     assert (new.shape, new.dtype) == (w.shape, w.dtype)
     assert tensors(state)
     assert torch.equal(w, normal(11, seed=9))
@@ -395,16 +468,50 @@ def test_an_attack_rewrites_malicious_rows_only(name: str) -> None:
         return generator(0, Purpose.NOISE, row)
 
     one, again = (built("UPDATES", name)(given, who, draw) for _ in range(2))
-    assert torch.equal(one.delta, again.delta)
-    assert torch.equal(one.delta[~who], given.delta[~who])
-    assert (one.delta[who] != given.delta[who]).any(1).all()
-    assert torch.equal(given.delta, report().delta)
-    assert one.delta.dtype == given.delta.dtype
+    changed = torch.zeros(6, dtype=torch.bool)
+    for ours, same_again, honest, before in zip(one, again, given, report(), strict=True):
+        if honest is not None:
+            assert torch.equal(ours, same_again)
+            assert torch.equal(ours[~who], honest[~who])
+            assert torch.equal(honest, before)
+            assert ours.dtype == honest.dtype
+            changed |= (ours != honest).reshape(6, -1).any(1)
+    assert torch.equal(changed, who)
 
 
 @each("UPDATES")
 def test_an_attack_is_the_same_on_both_engines(name: str) -> None:
-    close(method(), attack=Attack(ratio=0.5, update=built("UPDATES", name)))
+    close(method(aggregate=ByLoss()), attack=Attack(ratio=0.5, update=built("UPDATES", name)))
+
+
+@each("RELABELS")
+def test_a_relabelling_keeps_labels_legal_and_changes_some(name: str) -> None:
+    y = torch.tensor([0, 1, 2, 1])
+    new = built("RELABELS", name)(y, np.zeros(4, dtype=np.uint64))
+    assert new.dtype == y.dtype
+    assert bool(((new >= 0) & (new < 3)).all())
+    assert not torch.equal(new, y)
+    assert y.tolist() == [0, 1, 2, 1]
+    close(method(), attack=Attack(count=2, relabel=built("RELABELS", name)))
+
+
+@each("TRIGGERS")
+def test_a_trigger_changes_a_copy_and_the_same_place_of_every_sample(name: str) -> None:
+    for x in (normal(3, 4, 5, seed=1), torch.zeros(3, 4, 5, dtype=torch.uint8), normal(0, 4, 5, seed=1)):
+        before = x.clone()
+        new = built("TRIGGERS", name)(x)
+        assert torch.equal(x, before)
+        assert (new.shape, new.dtype) == (x.shape, x.dtype)
+        assert bool((new[new != x] == 2).all())
+        assert all(torch.equal(one == 2, new[0] == 2) and bool((one == 2).any()) for one in new)
+
+
+@each("BACKDOORS")
+def test_a_backdoor_is_the_same_on_both_engines(name: str) -> None:
+    attack = Attack(ratio=0.5, backdoor=built("BACKDOORS", name))
+    close(method(), attack=attack)
+    clean, planted = (run(TASK, federation(), method(), attack=it, rounds=2) for it in (None, attack))
+    assert not torch.equal(clean.w, planted.w)
 
 
 # Samplings

@@ -130,7 +130,6 @@ REFUSED: dict[str, Broken] = {
     "embedding bag with max_norm": (lambda: start(Rescaled(nn.EmbeddingBag), on=data(TOKENS)), r"table.*max_norm"),
     "loss that learns": (lambda: start(loss=Tempered()), r"loss has parameters.*'scale'.*into the module"),
     "loss that is a mean": (lambda: start(loss=Wrapped()), r"\[4\].*\(\).*reduction='none'"),
-    "column of class numbers": (lambda: start(on=data(y=Y[:, None])), r"\(4, 1\).*flatten it.*reshape\(-1\)"),
     "target of text": (lambda: Classes("3"), r"Classes needs C .*'3'"),  # type: ignore[arg-type]
     "target of no class": (lambda: Classes(0), r"Classes needs C .*0"),
     "threshold of text": (lambda: Binary(threshold="0"), r"Binary needs .*'0'"),  # type: ignore[arg-type]

@@ -6,11 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Generator, Tensor
 
-from dittofl.attack.updates import Gaussian, Replace, UpdateAttack
-from dittofl.errors import blamed, finite, require, short, whole
+from dittofl.attack.backdoor import Planting, aimed, planted
+from dittofl.attack.replacement import ModelReplacement
+from dittofl.attack.updates import Draw, Gaussian, Replace, UpdateAttack
+from dittofl.errors import an_instance, blamed, finite, require, short, whole
 from dittofl.federation import Federation
+from dittofl.inputs import Inputs
 from dittofl.seeds import Keys, Purpose, generator, keys
 from dittofl.target import Target
 from dittofl.types import Report
@@ -23,8 +26,10 @@ class Attack:
     """A fixed set of malicious devices: K_a = `count`, or ⌊ratio K⌋, drawn once from a stream of their own.
 
     A smaller set is part of a larger one, and the set depends on the seed and K alone: every method meets the same
-    devices. With `poisoned` their train and validation labels are flipped (two classes) or redrawn uniformly, once
-    before training, or given by `relabel`; test data stay clean. `update` rewrites what they send.
+    devices. With `poisoned` (the default without a backdoor) their train and validation labels are flipped (two
+    classes) or redrawn uniformly, or given by `relabel`; a `backdoor` is planted in their train samples. Both are in
+    the data from the start; test data stay clean. `update` rewrites what they send, several one after the other, in
+    round `start` and every `every` rounds from there; in other rounds they send what they have trained.
 
     >>> Attack(ratio=0.5).malicious(23, seed=0).sum()
     np.int64(11)
@@ -32,9 +37,12 @@ class Attack:
 
     ratio: float | None = None
     count: int | None = None
-    poisoned: bool = True
+    poisoned: bool | None = None
     relabel: Relabel | None = None
-    update: UpdateAttack | None = None
+    backdoor: Planting | None = None
+    update: UpdateAttack | tuple[UpdateAttack, ...] | None = None
+    start: int = 0
+    every: int = 1
     strong: bool | None = None  # None: any replacement, or more than half of the devices
 
     def __post_init__(self) -> None:
@@ -49,11 +57,22 @@ class Attack:
             )
         if self.count is not None:
             whole("an attack", "count", self.count, 0)
-        for name, given in (("relabel", self.relabel), ("update", self.update)):
+        whole("an attack", "start", self.start, 0)
+        whole("an attack", "every", self.every, 1)
+        fits = self.backdoor is None or an_instance(self.backdoor, Planting)
+        require(fits, f"an attack needs backdoor=Backdoor(…) or EdgeCase(…), got {short(self.backdoor)}")
+        for name, given in (("relabel", self.relabel), *(("update", update) for update in self.updates)):
             require(
                 given is None or (callable(given) and not isinstance(given, type)),
                 f"an attack needs {name}= to be a function such as those of dittofl.attack, got {short(given)}",
             )
+
+    @property
+    def updates(self) -> tuple[UpdateAttack, ...]:
+        """What rewrites reports, in order."""
+        if self.update is None or isinstance(self.update, tuple):
+            return self.update or ()
+        return (self.update,)
 
     def size(self, K: int) -> int:
         """K_a; the ratio is read as the decimal it was written as, so that 0.29 of 100 is 29."""
@@ -71,11 +90,19 @@ class Attack:
         """Whether the paper's rule counts this as a strong attack; exactly half of the devices is not."""
         if self.strong is not None:
             return self.strong
-        return isinstance(self.update, Replace) or 2 * self.size(K) > K
+        return any(isinstance(one, Replace | ModelReplacement) for one in self.updates) or 2 * self.size(K) > K
+
+    def data(self, federation: Federation, who: NDArray[np.bool_], target: Target, seed: int) -> tuple[Inputs, Tensor]:
+        """x and y as the devices train on them; the federation's own stay, and x is copied for a backdoor alone."""
+        y = self.labels(federation, who, target, seed)
+        if self.backdoor is None:
+            return federation.x, y
+        aimed(self.backdoor, federation, target)
+        return planted(self.backdoor, federation, y, who, seed) if who.any() else (federation.x, y)
 
     def labels(self, federation: Federation, who: NDArray[np.bool_], target: Target, seed: int) -> Tensor:
         """y with the malicious devices' train and validation labels poisoned; the federation's own y stays."""
-        if not self.poisoned or not who.any():
+        if not (self.backdoor is None if self.poisoned is None else self.poisoned) or not who.any():
             return federation.y
         y = federation.y.clone()
         relabel = self.relabel or target.poison
@@ -94,17 +121,28 @@ class Attack:
 
     def rewrite(self, report: Report, who: Tensor, tags: Keys, t: int, seed: int) -> Report:
         """The report as the server receives it in round t; `tags` name the cohort's devices in the streams."""
-        if self.update is None or not bool(who.any()):
+        if t < self.start or (t - self.start) % self.every or not bool(who.any()):
             return report
         device = report.delta.device
-        with blamed("the attack's update"):
-            sent = self.update(report, who, lambda row: generator(seed, Purpose.NOISE, tags[row], t, device=device))
-        require(
-            isinstance(sent, Report) and getattr(sent.delta, "shape", None) == report.delta.shape,
-            f"the attack's update must give a report of the shape it got, {tuple(report.delta.shape)}, got "
-            + (f"{tuple(sent.delta.shape)}" if isinstance(sent, Report) else short(sent)),
-        )
-        return sent
+        for i, update in enumerate(self.updates):
+
+            def draw(row: int, i: int = i) -> Generator:
+                return generator(seed, Purpose.NOISE, tags[row], t, i, device=device)
+
+            report = rewritten(update, report, who, draw)
+        return report
+
+
+def rewritten(update: UpdateAttack, report: Report, who: Tensor, draw: Draw) -> Report:
+    """What one attack makes of a report, refused where it is none."""
+    with blamed("the attack's update"):
+        sent = update(report, who, draw)
+    require(
+        isinstance(sent, Report) and getattr(sent.delta, "shape", None) == report.delta.shape,
+        f"the attack's update must give a report of the shape it got, {tuple(report.delta.shape)}, got "
+        + (f"{tuple(sent.delta.shape)}" if isinstance(sent, Report) else short(sent)),
+    )
+    return sent
 
 
 def A1(*, ratio: float | None = None, count: int | None = None, relabel: Relabel | None = None) -> Attack:

@@ -67,3 +67,21 @@ class Replace:
     def __call__(self, report: Report, who: Tensor, draw: Draw) -> Report:
         factor = len(report.delta) if self.factor is None else self.factor
         return report._replace(delta=torch.where(who[:, None], factor * report.delta, report.delta))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignFlip:
+    """Δ_k ← −c Δ_k, c = `factor`: away from where honest training goes.
+
+    >>> report = Report(delta=torch.tensor([[1.0], [1.0]]), size=torch.ones(2))
+    >>> SignFlip()(report, torch.tensor([True, False]), torch.Generator).delta.flatten().tolist()
+    [-1.0, 1.0]
+    """
+
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("SignFlip", "factor", self.factor)
+
+    def __call__(self, report: Report, who: Tensor, draw: Draw) -> Report:
+        return report._replace(delta=torch.where(who[:, None], -self.factor * report.delta, report.delta))

@@ -19,8 +19,14 @@ PATH = click.Path(path_type=Path)
 @click.option("--precision", type=click.Choice(["float32", "tf32", "float64"]), help="Arithmetic.")
 @click.option("--deterministic", is_flag=True, help="Bitwise reproducible on a GPU too.")
 @click.option("--eval-every", type=int, help="Rounds between evaluations.")
-@click.option("--checkpoint-every", type=float, default=60.0, show_default=True, metavar="SECONDS",
-              help="Time between checkpoints; 0: none, the run can neither be resumed nor exported.")
+@click.option(
+    "--checkpoint-every",
+    type=float,
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between checkpoints; 0: none, the run can neither be resumed nor exported.",
+)
 @click.option("--resume", is_flag=True, help="Go on with runs that were interrupted; skip those that ended.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--dry-run", is_flag=True, help="Print the spec in full, and what it needs; train nothing.")

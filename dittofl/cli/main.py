@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from dittofl.cli.commands import commands
-from dittofl.errors import InputError
+from dittofl.errors import InputError, StoppedError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,6 +54,8 @@ def answer(arguments: Sequence[str]) -> int:
         return _said(error.format_message(), 2)
     except InputError as error:
         return _said(str(error), 2)
+    except StoppedError as error:
+        return _said(str(error), 130)
     except (KeyboardInterrupt, click.Abort):
         return _said("stopped at once; what was saved last is whole: go on with --resume", 130)
     except BrokenPipeError:

@@ -8,11 +8,11 @@ import click
 from rich.console import Console
 
 from dittofl.cli.reading import table
-from dittofl.errors import InputError
+from dittofl.errors import InputError, StoppedError
 from dittofl.experiment.cost import Needs, needs
 from dittofl.experiment.folder import Folder, opened
 from dittofl.experiment.progress import Bar, Lines, Quiet, Shown, clock
-from dittofl.experiment.run import StoppedError, execute
+from dittofl.experiment.run import execute
 from dittofl.experiment.spec import SPEC, Spec, load
 
 OUT = Path("runs")
@@ -62,15 +62,9 @@ def _one(spec: Spec, path: Path, *, resume: bool, quiet: bool, every: float) -> 
     try:
         summary = execute(spec, opened(path, resume=True), shown, every=every)
     except StoppedError as stopped:
-        raise InterruptedRunError(f"{stopped}: go on with `dittofl run {path} --resume`") from None
+        raise StoppedError(f"{stopped}: go on with `dittofl run {path} --resume`") from None
     if not quiet:
         _line(f"{path}: {summary['rounds']} rounds in {clock(summary['seconds'])}")
-
-
-class InterruptedRunError(click.ClickException):
-    """A run that was stopped and has saved its state."""
-
-    exit_code = 130
 
 
 def _line(text: str) -> None:

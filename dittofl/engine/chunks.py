@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from dittofl.engine.lockstep import Turn
-from dittofl.engine.rows import Ids
 from dittofl.engine.samples import FEW
 from dittofl.engine.setting import PART_OF, Setting, Visit
+from dittofl.types import Ints
 
 BUDGET = 2**31  # bytes that one chunk of devices may hold
 
@@ -21,7 +21,7 @@ class Chunks:
         self.size, self.compiled = size, compiled
         self._fits: dict[tuple[int, int, int], int] = {}
 
-    def of_visit(self, visit: Visit, turns: tuple[Turn, ...]) -> Iterator[Ids]:
+    def of_visit(self, visit: Visit, turns: tuple[Turn, ...]) -> Iterator[Ints]:
         """Places in the cohort, together as many as memory allows; of one size where padding would change results."""
         groups = [np.arange(len(visit.ids))]
         if not self.objective.paddable:
@@ -33,19 +33,20 @@ class Chunks:
             _, label = np.unique(by, axis=0, return_inverse=True)
             groups = [np.flatnonzero(label.reshape(-1) == one) for one in range(label.max() + 1)]
         width = int(self.setting.stream.width.max())  # of no cohort alone: chunks keep one size
-        chunk = self.size or self.fitting(len(visit.solvers), width, self._held(turns, width))
+        held = self._held(turns, width, compiled=self.compiled and not visit.once)
+        chunk = self.size or self.fitting(len(visit.solvers), width, held)
         for group in groups:
             for a in range(0, len(group), chunk):
                 yield group[a : a + chunk]
 
-    def _held(self, turns: tuple[Turn, ...], width: int) -> int:
+    def _held(self, turns: tuple[Turn, ...], width: int, *, compiled: bool) -> int:
         """The samples of a device that are held at once: a compiled visit is given all of them."""
         sizes = self.setting.federation.sizes
         counts = [
             int(sizes(PART_OF[on]).max()) if on in PART_OF else width
             for on in {turn.feed: turn.on for turn in turns}.values()
         ]
-        return sum(counts) if self.compiled else sum(sorted(counts)[-FEW:])
+        return sum(counts) if compiled else sum(sorted(counts)[-FEW:])
 
     def fitting(self, models: int, samples: int, held: int) -> int:
         """Asked once: what is free later would change shapes from round to round."""
@@ -62,7 +63,7 @@ class Chunks:
         elements += held * self.objective.inputs
         return max(1, budget // (elements * self.objective.w0.element_size()))
 
-    def by_size(self, sizes: Ids) -> Iterator[Ids]:
+    def by_size(self, sizes: Ints) -> Iterator[Ints]:
         """Devices of like size together, so that little is filled up; of one size where outputs mix."""
         order = np.argsort(sizes, kind="stable")
         order = order[sizes[order] > 0]

@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dittofl.batches import Batch, Ints
+from dittofl.batches import Batch
 from dittofl.engine.samples import FEW
 from dittofl.engine.setting import Setting
 from dittofl.federation import Part
 from dittofl.inputs import Inputs, each, parts, rebuilt
 from dittofl.seeds import Keys
+from dittofl.types import Ints
 
 
 class Feed(NamedTuple):

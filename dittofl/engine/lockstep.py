@@ -119,7 +119,7 @@ def answer(objective: Objective, turn: Turn, points: Tensor, feed: Feed, w: Tens
         here = itemgetter((slice(None), slice(a, a + size)))
         x, y, weight = each(feed.x, here), here(feed.y), here(feed.weight)
         key = feed.key if train and objective.drops else weight.new_zeros(len(points))
-        value = _value(objective, turn, w, penalised=a == 0)
+        value = _value(objective, turn, w, penalised=a == 0 and turn.of is None)
         one: Callable[..., Any] = grad_and_value(value) if turn.grad else value
         # y is mapped over the points too, though the same for all: torch's rules for the regression losses need it.
         shared = y.unsqueeze(1).expand(-1, points.shape[1], *y.shape[1:])

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from dittofl.dropout import Masks
 from dittofl.engine.pages import keep_pages
-from dittofl.engine.rows import Ids, Rows
+from dittofl.engine.rows import Rows
 from dittofl.engine.samples import Samples, Shelf, Turn, whole
 from dittofl.engine.setting import Plan, Setting, Visit
 from dittofl.federation import Part
 from dittofl.inputs import Inputs
 from dittofl.module import call, trained
-from dittofl.types import Ask, Down, Sent, Solver, State
+from dittofl.types import Ask, Down, Ints, Sent, Solver, State
 
 STAY = nullcontext()
 GROUP = 2**22  # elements of rows that are fetched at a time
@@ -40,6 +40,9 @@ class LoopEngine:
         self.weights: dict[tuple[int, int], Tensor] = {}
         if setting.device.type == "cpu":
             keep_pages()
+
+    def on(self, setting: Setting) -> "LoopEngine":
+        return LoopEngine(setting)
 
     def visit(self, visit: Visit) -> Sent | None:
         plan = Plan(self.setting, visit)
@@ -72,7 +75,7 @@ class LoopEngine:
             states[name] = solver.step(s, down, i, f, g)
         return states
 
-    def _groups(self, m: int, most: int) -> list[Ids]:
+    def _groups(self, m: int, most: int) -> list[Ints]:
         """Places in the cohort whose rows and samples are fetched together: many small ones, or one large."""
         size = max(1, min(GROUP // self.objective.layout.P + 1, most))
         return np.split(np.arange(m), range(size, m, size))
@@ -114,7 +117,7 @@ class LoopEngine:
         """Σ losses / n + share · penalty, and its gradient as a row."""
         weight = self._weights(losses.shape[0], n)
         f, outputs, weights = losses.detach().to(weight) @ weight, [losses], [weight]
-        if self.objective.task.penalty is not None:
+        if self.objective.task.penalty is not None and ask.of is None:
             penalty = torch.as_tensor(share * self.objective.task.penalty(dict(trained(self.module))))
             f = f + penalty.detach()
             if penalty.requires_grad:
@@ -145,14 +148,14 @@ class LoopEngine:
         with Masks(torch.tensor(key.astype(np.int64), device=self.setting.device)):
             return call(self.module, self.objective.fed(x))
 
-    def models(self, solver: Solver, rows: Rows, ids: Ids, down: Down) -> Tensor:
+    def models(self, solver: Solver, rows: Rows, ids: Ints, down: Down) -> Tensor:
         n = self.setting.stream.n
         return torch.stack(
             [solver.model(row, down._replace(n=int(n[k]))) for row, k in zip(rows.get(ids), ids, strict=True)]
         )
 
     @torch.no_grad()
-    def outputs(self, models: Tensor, ids: Ids, part: Part) -> Tensor:
+    def outputs(self, models: Tensor, ids: Ints, part: Part) -> Tensor:
         out = []
         for a, k in enumerate(ids):
             samples, row = whole(self.setting, int(k), part), models if models.dim() == 1 else models[a]

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from dittofl.batches import Batch, Ints
+from dittofl.batches import Batch
 from dittofl.engine.setting import PART_OF, Plan, Setting
 from dittofl.federation import Part
 from dittofl.inputs import Inputs, each, parts, rebuilt
-from dittofl.types import Ask
+from dittofl.types import Ask, Ints
 
 GATHERED = 2**22  # elements of forward passes whose samples are gathered ahead
 FEW = 4  # minibatches that are held where they are gathered as they are asked for

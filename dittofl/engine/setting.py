@@ -10,14 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dittofl.batches import Batch, Ints, Stream
-from dittofl.engine.rows import Ids, Rows
+from dittofl.batches import Batch, Stream
+from dittofl.engine.rows import Rows
 from dittofl.errors import require
 from dittofl.federation import PARTS, Federation, Part
 from dittofl.inputs import Inputs, each
 from dittofl.objective import Objective, prepared
 from dittofl.seeds import Purpose
-from dittofl.types import Down, Epochs, GlobalSolver, On, Sent, Solver
+from dittofl.types import Down, Epochs, GlobalSolver, Ints, On, Sent, Solver
 
 Key = tuple[int, bytes]  # the identity of a minibatch within a visit
 
@@ -64,12 +64,13 @@ class Setting:
 class Visit(NamedTuple):
     """One visit to a cohort: which solvers run on whose rows, and what came down to them."""
 
-    ids: Ids
+    ids: Ints
     visits: Ints  # [m] how often each was visited before
     solvers: Mapping[str, Solver]
     rows: Mapping[str, Rows]
     lead: str | None  # the solver that sends, if any; its minibatches are the round's
     down: Down
+    once: bool = False  # long, and made once: nothing of it is worth compiling or holding
 
     def sender(self) -> GlobalSolver:
         """The lead; `Method` has made sure that it can send."""
@@ -79,13 +80,18 @@ class Visit(NamedTuple):
 class Engine(Protocol):
     """The map from what one device does to a cohort."""
 
+    setting: Setting
+
+    def on(self, setting: Setting) -> "Engine":
+        """The same engine on other data."""
+
     def visit(self, visit: Visit) -> Sent | None:
         """Runs the solvers, keeps their rows, and returns what the lead sends, [m, …]."""
 
-    def models(self, solver: Solver, rows: Rows, ids: Ids, down: Down) -> Tensor:
+    def models(self, solver: Solver, rows: Rows, ids: Ints, down: Down) -> Tensor:
         """What devices serve, [m, P]."""
 
-    def outputs(self, models: Tensor, ids: Ids, part: Part) -> Tensor:
+    def outputs(self, models: Tensor, ids: Ints, part: Part) -> Tensor:
         """Outputs on all samples of the devices' parts, one after the other; models is w [P] or one row each [m, P]."""
 
 

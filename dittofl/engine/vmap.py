@@ -14,12 +14,12 @@ from dittofl.engine.columns import columned
 from dittofl.engine.compiler import compiles
 from dittofl.engine.feeds import Feed, Feeds, Lazy
 from dittofl.engine.lockstep import Turn, answer, mapped, script, walk
-from dittofl.engine.rows import Ids, Rows
+from dittofl.engine.rows import Rows
 from dittofl.engine.setting import PART_OF, Key, Plan, Setting, Visit
 from dittofl.errors import require, short, whole
 from dittofl.federation import Part
 from dittofl.seeds import Purpose
-from dittofl.types import Down, On, Sent, Solver
+from dittofl.types import Down, Ints, On, Sent, Solver
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,9 @@ class VmapEngine:
         self.feeds = Feeds(setting, static=self.compiled)
         self.chunks = Chunks(setting, how.chunk, compiled=self.compiled)
 
+    def on(self, setting: Setting) -> "VmapEngine":
+        return VmapEngine(self.how, setting)
+
     def probe(self) -> None:
         """One mapped gradient on two devices, uncompiled; it fails where module or loss cannot be mapped."""
         stream, w = self.setting.stream, self.objective.w0
@@ -87,7 +90,7 @@ class VmapEngine:
         return sent
 
     def _visit(self, visit: Visit, plan: Plan) -> Sent | None:
-        pieces: list[tuple[Ids, dict[str, Tensor]]] = []
+        pieces: list[tuple[Ints, dict[str, Tensor]]] = []
         turns = script(plan, visit.solvers)
         for chosen in self.chunks.of_visit(visit, turns):
             kept, sent = self._walk(visit, plan, turns, chosen)
@@ -102,17 +105,18 @@ class VmapEngine:
         return Sent(**{key: torch.cat([sent[key] for _, sent in pieces])[back] for key in pieces[0][1]})
 
     def _walk(
-        self, visit: Visit, plan: Plan, turns: tuple[Turn, ...], chosen: Ids
+        self, visit: Visit, plan: Plan, turns: tuple[Turn, ...], chosen: Ints
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """All solvers of some devices, from their rows to what they keep and send."""
         ids = visit.ids[chosen]
+        compiled = self.compiled and not visit.once
         samples = {turn.feed: turn.on for turn in turns}
 
         def gather(feed: Key) -> Feed:
             part = PART_OF.get(samples[feed])
             return self.feeds.minibatch(plan.batch(feed, chosen)) if part is None else self.feeds.part(ids, part)
 
-        feeds = {feed: gather(feed) for feed in samples} if self.compiled else Lazy(gather)
+        feeds = {feed: gather(feed) for feed in samples} if compiled else Lazy(gather)
         rows = {name: visit.rows[name].get(ids) for name in visit.solvers}
         n = self._n(ids)
         active = {
@@ -120,23 +124,23 @@ class VmapEngine:
             for turn in turns for name in turn.names if (plan.lengths[name] <= turn.i).any()
         }  # fmt: skip
         down = visit.down
-        if self.compiled:
+        if compiled:
             # A Python number would be compiled in; schedules take a 0-d tensor as well. Strides are compiled in too.
             down = down._replace(t=self.setting.put(np.array(down.t, dtype=np.float64)))
             rows = {name: row.contiguous() for name, row in rows.items()}
-        go = compiled_walk() if self.compiled else walk
-        return go(self.objective, dict(visit.solvers), visit.lead, turns, down, n, rows, feeds, active)
+        go, objective = (compiled_walk(), self.objective) if compiled else (walk, self.setting.objective)
+        return go(objective, dict(visit.solvers), visit.lead, turns, down, n, rows, feeds, active)
 
-    def _n(self, ids: Ids) -> Tensor:
+    def _n(self, ids: Ints) -> Tensor:
         """Sample counts as float64, so that arithmetic with them is not rounded to single precision."""
         return self.setting.put(self.setting.stream.n[ids].astype(np.float64))
 
-    def models(self, solver: Solver, rows: Rows, ids: Ids, down: Down) -> Tensor:
+    def models(self, solver: Solver, rows: Rows, ids: Ints, down: Down) -> Tensor:
         served: Tensor = mapped(lambda row, n: solver.model(row, down._replace(n=n)), rows.get(ids), self._n(ids))
         return served
 
     @torch.no_grad()
-    def outputs(self, models: Tensor, ids: Ids, part: Part) -> Tensor:
+    def outputs(self, models: Tensor, ids: Ints, part: Part) -> Tensor:
         self.objective.module.eval()
         sizes = self.setting.federation.sizes(part)[ids]
         if models.dim() == 1 and not self.objective.mixes:

@@ -20,7 +20,7 @@ def assign(table: Table, assignment: str) -> None:
     key, equals, value = assignment.partition("=") if '"' not in assignment else _quoted(assignment)
     require(key.strip() and equals, f"--set needs key=value, got {assignment!r}: write method.batch=32, say")
     change = None
-    for text in (value, json.dumps(value)):
+    for text in (value, _number(value), json.dumps(value)):
         try:
             change = tomllib.loads(f"{key} = {text}")
             break
@@ -28,7 +28,16 @@ def assign(table: Table, assignment: str) -> None:
             continue
     if change is None:
         raise InputError(f"--set cannot read {assignment!r}: write key=value with TOML's dotted keys")
-    _merge(table, change, "")
+    _known(table, change, "")
+    merge(table, change)
+
+
+def _number(value: str) -> str:
+    """.5 as TOML writes it: 0.5."""
+    try:
+        return repr(float(value))
+    except ValueError:
+        return value
 
 
 def _quoted(assignment: str) -> tuple[str, str, str]:
@@ -41,15 +50,23 @@ def _quoted(assignment: str) -> tuple[str, str, str]:
     return assignment, "", ""
 
 
-def _merge(table: Table, change: Mapping[str, Any], where: str) -> None:
+def _known(table: Mapping[str, Any], change: Mapping[str, Any], where: str) -> None:
+    """Refuses a path that leads nowhere, where what is there has a like name."""
     for key, value in change.items():
-        if isinstance(value, Mapping) and KIND not in value:
-            if key not in table and table and where:
-                raise InputError(f"--set: {where} has no {key!r}: {nearest(key, table)}")
-            inner = table.setdefault(key, {})
-            if isinstance(inner, str):
-                inner = table[key] = {KIND: inner}
-            require(isinstance(inner, dict), f"--set: {under(where, key)} is {short(inner)}, which has no parts")
-            _merge(inner, value, under(where, key))
+        inner = table.get(key)
+        if isinstance(value, Mapping) and KIND not in value and key not in table and table and where:
+            raise InputError(f"--set: {where} has no {key!r}: {nearest(key, table)}")
+        if isinstance(value, Mapping) and isinstance(inner, Mapping):
+            _known(inner, value, under(where, key))
+
+
+def merge(table: Table, change: Mapping[str, Any]) -> None:
+    """Puts a table over another, key by key; a table with a kind of its own replaces what was there."""
+    for key, value in change.items():
+        there = {KIND: table[key]} if isinstance(table.get(key), str) else table.get(key)
+        if isinstance(value, Mapping) and KIND not in value and there is not None:
+            require(isinstance(there, dict), f"{key} is {short(there)}, which has no parts, got {short(value)}")
+            table[key] = there
+            merge(there, value)
         else:
-            table[key] = value
+            table[key] = dict(value) if isinstance(value, Mapping) else value

@@ -45,9 +45,10 @@ class Needs:
         """Refuses what cannot fit."""
         for wanted, device in ((self.memory, self.device), (self.host, "cpu")):
             if wanted > _free(device):
+                free = _free(device) / GIB
                 raise InputError(
-                    f"this run needs {wanted / GIB:.1f} GiB of memory on {device} and {_free(device) / GIB:.1f} GiB are "
-                    "free: lower cohort, personal models or devices, or use another machine"
+                    f"this run needs {wanted / GIB:.1f} GiB of memory on {device} and {free:.1f} GiB are free: "
+                    "lower cohort, personal models or devices, or use another machine"
                 )
         existing = next(folder for folder in (place, *place.resolve().parents) if folder.exists())
         free = shutil.disk_usage(existing).free
@@ -91,11 +92,11 @@ def _grown(rows: int, size: int) -> int:
 
 def _seconds(spec: Spec, setup: Setup, tries: int = 3) -> float:
     """The time of a whole run, by the rounds after a first one and one evaluation."""
-    times = [time.perf_counter()]
-    for run in setup.federate(rounds=min(tries, spec.experiment.rounds)):
+    times, rounds = [time.perf_counter()], setup.federate(rounds=min(tries, spec.experiment.rounds))
+    for _ in rounds:
         times.append(time.perf_counter())
-    run.evaluate()
+    rounds.run.evaluate()
     evaluation = time.perf_counter() - times[-1]
     each = (times[-1] - times[1]) / (len(times) - 2) if len(times) > 2 else times[1] - times[0]
-    rounds = spec.experiment.rounds
-    return times[1] - times[0] + rounds * each + (rounds // spec.experiment.eval_every + 1) * evaluation
+    total = spec.experiment.rounds
+    return times[1] - times[0] + total * each + (total // spec.experiment.eval_every + 1) * evaluation

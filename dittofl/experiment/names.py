@@ -60,7 +60,7 @@ def sections() -> dict[str, dict[str, Callable[..., Any]]]:
         "datasets": _exported(dittofl.datasets),
         "models": _exported(dittofl.models),
         "losses": losses,
-        "solvers": _exported(dittofl.solver),
+        "solvers": {name: its for name, its in _exported(dittofl.solver).items() if name != "lambda_rule"},
         "optimisers": _exported(dittofl.optimiser, "Adam", "ClipNorm", "Decay", "Momentum"),
         "schedules": _exported(dittofl.schedule, "Cosine", "Geometric", "Inverse"),
         "aggregators": _exported(dittofl.aggregate),

@@ -25,8 +25,9 @@ def metric_rows(scored: Evaluation, metrics: Sequence[str], whom: Sequence[str])
     """One row a model, for each part and group of devices."""
     for who in whom:
         for model, part in scored.values:
-            numbers = [scored.summary(model, metric, part, who).as_dict() for metric in metrics]
-            yield [scored.t, model, part, who, *(its[name] for its in numbers for name in STATISTICS)]
+            there = scored.values[model, part]
+            numbers = [scored.summary(model, m, part, who).as_dict() if m in there else {} for m in metrics]
+            yield [scored.t, model, part, who, *(its.get(name, "") for its in numbers for name in STATISTICS)]
 
 
 class Record:

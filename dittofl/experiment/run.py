@@ -11,21 +11,18 @@ from typing import Any
 
 import torch
 
-from dittofl.errors import InputError
+from dittofl.errors import InputError, StoppedError
 from dittofl.experiment.files import read_json
 from dittofl.experiment.folder import RUN, SUMMARY, Folder
+from dittofl.experiment.keys import Experiment
 from dittofl.experiment.progress import Shown
 from dittofl.experiment.provenance import provenance
 from dittofl.experiment.record import Record, finish, parts_of
 from dittofl.experiment.setup import Setup, build
-from dittofl.experiment.spec import Experiment, Spec
+from dittofl.experiment.spec import Spec
 from dittofl.federation import Part
 
 SHARE = 50  # a checkpoint may cost a fiftieth of the time
-
-
-class StoppedError(Exception):
-    """The user stopped a run, which has saved its state."""
 
 
 @dataclass
@@ -68,7 +65,7 @@ class Running:
         self.before, self.start = folder.checkpoints.manifest.seconds, time.monotonic()
         self.rounds = setup.federate(folder.checkpoints.load())
         self.run = self.rounds.run
-        self.parts = parts_of(self.run.federation)
+        self.parts = [part for part in parts_of(self.run.federation) if part in spec.experiment.parts]
         self.headline: Part = "test" if "test" in self.parts else "train"
         self.record = Record(folder, self.run.metrics)
 
@@ -102,9 +99,8 @@ class Running:
         """The last evaluation and checkpoint, and what is written once."""
         if self.pace.every > 0:
             self.save()
+        self.run.finish()
         scored = self.run.evaluate(*self.parts)
-        self.shown.evaluated(scored)
-        self.shown.round(self.run.t)
         self.record.evaluated(scored, "benign", "all")
         return finish(self.folder, self.run, scored, facts | {"seconds": self.seconds})
 

@@ -46,7 +46,7 @@ class Setup:
     @property
     def rows(self) -> dict[str, int]:
         """Elements of the row that each solver keeps of a device, for those that keep one."""
-        solvers = {GLOBAL: self.method.local, **self.method.personal}
+        solvers = {GLOBAL: self.method.local, **self.method.personal, **self.method.final}
         return {name: n for name, solver in solvers.items() if (n := solver.init(self._w0).numel())}
 
     @property
@@ -59,8 +59,8 @@ class Setup:
         return bind(self.task, self.federation, self.options["seed"]).w0
 
 
-def build(spec: Spec) -> Setup:
-    """Makes the objects; data and model get the run's seed where the spec names none."""
+def build(spec: Spec, device: str | None = None) -> Setup:
+    """Makes the objects, for the spec's device or another; data and model get the run's seed where they name none."""
     its, names = spec.experiment, spec.names
     table = spec.table
     with _seeded(its.seed):
@@ -78,7 +78,7 @@ def build(spec: Spec) -> Setup:
     return Setup(
         task=task, federation=federation, method=method, attack=attack, strong=strong,
         options={
-            "rounds": its.rounds, "cohort": its.cohort, "seed": its.seed, "device": its.device,
+            "rounds": its.rounds, "cohort": its.cohort, "seed": its.seed, "device": device or its.device,
             "sampling": names.built(its.sampling, "sampling") if its.sampling else Uniform(),
             "engine": names.built(its.engine, "engine") if its.engine else None,
         },
@@ -86,18 +86,22 @@ def build(spec: Spec) -> Setup:
 
 
 def _method(given: Table, strong: bool) -> Method:
-    """The method, with every λ rule written out as rows and a choice among them."""
-    personal, choose = dict(given.get("personal", {})), dict(given.get("choose", {}))
-    for name, rule in choose.items():
-        if not isinstance(rule, LambdaRule):
+    """The method, with every rule among its choices written out as rows and a choice among them."""
+    parts = {part: dict(given.get(part, {})) for part in ("personal", "final", "choose")}
+    for name, rule in parts["choose"].items():
+        if isinstance(rule, LambdaRule):
+            part, (rows, choice) = "personal", rule.rows(strong=strong)
+        elif isinstance(rule, tuple):  # of `finetune`
+            part, (rows, choice) = "final", rule
+        else:
             continue
-        rows, choose[name] = rule.rows(strong=strong)
-        for row, ditto in rows.items():
+        parts["choose"][name] = choice
+        for row, solver in rows.items():
             require(
-                personal.setdefault(row, ditto) == ditto,
-                f"method.choose.{name} trains a row {row!r} that differs from method.personal's: rename yours",
+                parts[part].setdefault(row, solver) == solver,
+                f"method.choose.{name} trains a row {row!r} that differs from method.{part}'s: rename yours",
             )
-    method: Method = call(Method, "method", given | {"personal": personal, "choose": choose})
+    method: Method = call(Method, "method", given | parts)
     return method
 
 

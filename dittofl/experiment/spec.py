@@ -11,9 +11,10 @@ from typing import Any
 
 import tomli_w
 
-from dittofl.errors import InputError, finite, is_whole, require, short
-from dittofl.experiment.assign import assign
+from dittofl.errors import InputError, finite, require, short
+from dittofl.experiment.assign import assign, merge
 from dittofl.experiment.construct import KIND, Names, Table
+from dittofl.experiment.keys import Experiment
 from dittofl.experiment.names import REFERENCE, nearest, user_files
 
 SPEC = "spec.toml"  # a run folder's own
@@ -28,54 +29,6 @@ CALLS = (
     "engine",
     "target",
 )  # a name alone means a call without arguments
-PRECISIONS = ("float32", "tf32", "float64")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Experiment:
-    """The keys of a spec. Tables stay tables here; `setup.build` makes objects of them."""
-
-    name: str
-    data: Table
-    model: Table
-    loss: Table
-    method: Table
-    attack: Table | None = None
-    sampling: Table | None = None
-    engine: Table | None = None
-    penalty: Table | str | None = None
-    transform: Table | str | None = None
-    target: Table | None = None
-    metrics: Table | None = None
-    rounds: int
-    cohort: int | None = None
-    seed: int = 0
-    eval_every: int = 10
-    device: str = "cpu"
-    precision: str = "float32"
-    deterministic: bool = False
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        require(
-            isinstance(self.name, str) and self.name and Path(self.name).name == self.name,
-            f"name must be a word that can name a folder, got name={short(self.name)}",
-        )
-        for key, least in (("rounds", 1), ("eval_every", 1), ("cohort", 1), ("threads", 1), ("seed", 0)):
-            value = getattr(self, key)
-            optional = key in ("cohort", "threads") and value is None
-            require(optional or is_whole(value, least), f"{key} must be a whole number ≥ {least}, got {short(value)}")
-        require(
-            self.precision in PRECISIONS,
-            f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}: choose one",
-        )
-        require(
-            isinstance(self.deterministic, bool), f"deterministic must be true or false, got {self.deterministic!r}"
-        )
-        require(isinstance(self.device, str), f"device must be a name such as 'cpu' or 'cuda', got {self.device!r}")
-        for key in ("data", "model", "method"):
-            value = getattr(self, key)
-            require(isinstance(value, Mapping), f"{key} must be a table, got {short(value)}: write [{key}]")
 
 
 @dataclass(frozen=True)
@@ -115,12 +68,7 @@ def presets() -> dict[str, Path]:
 def load(source: str, changes: Sequence[Mapping[str, Any]] = (), assignments: Sequence[str] = ()) -> Spec:
     """A spec from a file, a run folder or a preset's name, with keys replaced and `a.b.c=value` assigned."""
     path, folder = _place(source)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {short(error)}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not TOML: {error}: correct it") from error
+    table = _based(path)
     table.setdefault("name", path.stem)
     for change in changes:
         table |= change
@@ -145,6 +93,25 @@ def resolve(table: Mapping[str, Any], folder: Path = Path()) -> Spec:
     scalars = {field.name: getattr(experiment, field.name) for field in fields(Experiment)}
     whole = {key: value for key, value in (scalars | filled).items() if value is not None}
     return Spec(experiment, _rounded(whole), folder)
+
+
+def _based(path: Path, heirs: tuple[Path, ...] = ()) -> Table:
+    """A file's table, over that of the preset or file that it names as `base`."""
+    require(path not in heirs, f"{path} is based on itself: name another base")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {short(error)}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not TOML: {error}: correct it") from error
+    base = table.pop("base", None)
+    if base is None:
+        return table
+    require(isinstance(base, str), f"{path}: base must name a preset or a file, got {short(base)}")
+    beside = path.parent / str(base)
+    below = _based(_place(str(beside) if beside.is_file() else str(base))[0], (*heirs, path))
+    merge(below, table)
+    return below
 
 
 def _place(source: str) -> tuple[Path, Path]:

@@ -52,11 +52,12 @@ class Choose:
 
 @dataclass(frozen=True, kw_only=True)
 class LambdaRule:
-    """The paper's rule, before it is known how strong the attack is: rows of `Ditto`, and `Choose` among them.
+    """λ_k = argmax over {.1, 1, 2}, or {.05, .1, .2} under a strong attack, of device k's validation accuracy.
 
-    λ from {.1, 1, 2}, and 1 where a device has too little validation data; under a strong attack (any A3, or more than
-    half of the devices malicious) from {.05, .1, .2}, and .1. `strong` and `lambdas` override that; where the paper's λ
-    for too little data is not among `lambdas`, such a device takes the middle one (of an even number the upper).
+    Li et al. 2021, "Tuning λ", before it is known how strong the attack is: rows of `Ditto` and `Choose` among them. A
+    device with too little validation data takes 1, or .1 under a strong attack, which is any A3, or one with more than
+    half of the devices malicious. `strong` and `lambdas` override that; where that λ is not among `lambdas`, such a
+    device takes the middle one (of an even number the upper).
 
     >>> LambdaRule(lr=0.1).rows(strong=True)[1].few
     'lam=0.1'

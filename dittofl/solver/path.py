@@ -3,6 +3,7 @@
 A solver whose local step is one minibatch gradient is then its update line and a choice among these.
 """
 
+import warnings
 from typing import Protocol
 
 from dittofl.errors import an_instance, is_whole, require, short
@@ -33,6 +34,14 @@ def check(self: Stepping) -> None:
         isinstance(self.through, tuple) and all(an_instance(link, Transform) for link in self.through),
         f"{name} needs through=(…,), a tuple of transforms such as Momentum(), got through={short(self.through)}",
     )
+
+
+def warn_of_divergence(self: Stepping, lam: float, advice: str) -> None:
+    """|1 − ηλ| ≥ 1: the step on λ/2 ‖v − w‖² does not shrink."""
+    if not callable(self.lr) and not self.through and self.lr * lam >= 2:
+        warnings.warn(
+            f"{type(self).__name__}'s step diverges where lr·lam ≥ 2, got {self.lr} · {lam}: {advice}", stacklevel=4
+        )
 
 
 def keep_nothing(self: object, w0: Vector) -> Row:

@@ -1,0 +1,134 @@
+"""`dittofl export` and `dittofl predict`: a device's model out of a run."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from dittofl.engine.setting import Setting
+from dittofl.errors import InputError, require, short
+from dittofl.experiment.files import told, write
+from dittofl.experiment.folder import Folder, runs
+from dittofl.experiment.run import flags
+from dittofl.experiment.setup import build
+from dittofl.experiment.spec import load
+from dittofl.federated import Federated
+from dittofl.inputs import Inputs
+from dittofl.method import GLOBAL
+from dittofl.objective import prepared
+from dittofl.target import Classes
+
+
+def restored(path: Path) -> Federated:
+    """A run that has ended, as it was after its last round."""
+    folder: Folder = runs([path])[0]
+    require(folder.path == path, f"{path} holds several runs: name one, such as {folder.path}")
+    saved = folder.checkpoints.load()
+    require(saved is not None, f"{path} was run with --checkpoint-every 0 and keeps no models: run it again without")
+    spec = load(str(path))
+    with flags(spec.experiment):
+        run = build(spec, device="cpu").federate(saved).run
+        run.finish()
+        return run
+
+
+def served(path: Path, device: str | None, model: str | None) -> tuple[Federated, nn.Module, str, str]:
+    """The run, the module, and the names of model and device."""
+    run = restored(path)
+    name = model or next(iter((*run.method.choose, *run.method.personal)), GLOBAL)
+    if device is None and name != GLOBAL:
+        ids = run.federation.ids
+        raise InputError(f"whose {name}? add --device-id, one of {len(ids)} such as {ids[0]!r}, or --model global")
+    who = run.federation.ids[0] if device is None else device
+    return run, run.model(name, device=who), name, who
+
+
+def export(path: Path, device: str | None, model: str | None, out: Path) -> None:
+    """A model as safetensors or ONNX."""
+    kinds = (".safetensors", ".onnx")
+    require(out.suffix in kinds, f"--out must end in {' or '.join(kinds)}, got {out}")
+    require(not out.exists(), f"{out} exists and is never overwritten: choose another --out")
+    run, module, name, who = served(path, device, model)
+    if out.suffix == ".onnx":
+        _onnx(module, run, out)
+    else:
+        about = {"model": name, "device": who, "run": str(path), "rounds": str(run.t)}
+        tensors = {key: value.contiguous() for key, value in module.state_dict().items()}
+        write(out, save(tensors, metadata=about))
+    click.echo(f"{name} of {who} after {run.t} rounds: {out}")
+
+
+def _onnx(module: nn.Module, run: Federated, out: Path) -> None:
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise InputError("writing ONNX needs two packages: pip install 'dittofl[onnx]'") from error
+    x = run.setting.inputs(torch.arange(min(2, len(run.federation.y))))
+    arguments, names = ((), x) if isinstance(x, dict) else (x if isinstance(x, tuple) else (x,), None)
+    try:
+        program = torch.onnx.export(module, arguments, kwargs=names, dynamo=True, verbose=False)
+    except Exception as error:
+        raise InputError(f"torch cannot write this module as ONNX ({short(error)}): use .safetensors") from error
+    with told(out):
+        program.save(str(out))  # type: ignore[union-attr]
+
+
+def predict(path: Path, inputs: Path | None, device: str | None, model: str | None, out: Path | None) -> None:
+    """One line a sample: outputs, and the class they mean."""
+    run, module, name, who = served(path, device, model)
+    x = run.federation.part(who, "test")[0] if inputs is None else read(inputs)
+    with torch.no_grad():
+        y = _outputs(module, run.setting, x, inputs or Path(f"the test part of {who}"))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    outputs = y.reshape(len(y), -1)
+    classes = isinstance(run.objective.target, Classes)
+    writer.writerow([*(["class"] if classes else []), *(f"output_{j}" for j in range(outputs.shape[1]))])
+    for row in outputs:
+        writer.writerow([*([int(row.argmax())] if classes else []), *row.tolist()])
+    if out is None:
+        click.echo(text.getvalue(), nl=False)
+    else:
+        write(out, text.getvalue().encode())
+        click.echo(f"{len(y)} predictions of {name} of {who}: {out}")
+
+
+def _outputs(module: nn.Module, setting: Setting, x: Inputs, whose: Path) -> Tensor:
+    dtype = setting.objective.w0.dtype
+    try:
+        if isinstance(x, dict):
+            answer: Any = module(**{key: prepared(part, dtype) for key, part in x.items()})
+        else:
+            answer = module(*(prepared(part, dtype) for part in (x if isinstance(x, tuple) else (x,))))
+    except Exception as error:
+        raise InputError(f"the model cannot take {whose}: {short(error)}") from error
+    outputs: Tensor = answer
+    return outputs
+
+
+def read(path: Path) -> Tensor:
+    """Samples from .npy, or from a CSV of numbers with or without a header."""
+    try:
+        if path.suffix == ".npy":
+            return torch.from_numpy(np.load(path, allow_pickle=False))
+        if path.suffix == ".csv":
+            lines = path.read_text(encoding="utf-8").splitlines()
+            headed = bool(lines) and not _numbers(lines[0])
+            return torch.from_numpy(np.loadtxt(lines[headed:], delimiter=",", ndmin=2))
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{path} cannot be read as numbers: {short(error)}") from error
+    raise InputError(f"inputs must be .npy or .csv, got {path}: save them as one of those")
+
+
+def _numbers(line: str) -> bool:
+    try:
+        return bool([float(cell) for cell in line.split(",")])
+    except ValueError:
+        return False
