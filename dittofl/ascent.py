@@ -14,10 +14,9 @@ import torch
 from numpy.typing import NDArray
 
 from dittofl.attack import Attack
-from dittofl.batches import Ints
 from dittofl.federation import Federation
 from dittofl.seeds import Purpose, keys
-from dittofl.types import Report
+from dittofl.types import Ints, Report
 
 if TYPE_CHECKING:
     from dittofl.mocha import Mocha

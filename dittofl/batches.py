@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from dittofl.federation import Federation
 from dittofl.seeds import Keys, Purpose, extend, keys
-
-Ints = NDArray[np.int64]
+from dittofl.types import Ints
 
 
 class Batch(NamedTuple):
@@ -56,8 +55,8 @@ class Stream:
             inner = np.arange(self.offset[-1]) - np.repeat(self.offset[:-1], self.n)
             self._cache[purpose] = (inner.astype(np.int32), np.full(len(self.n), -1))
         order, current = self._cache[purpose]
-        # One batch that holds the whole device needs no shuffling.
-        stale = np.flatnonzero((current[ids] != epoch) & (self.per_epoch[ids] > 1))
+        # A batch that holds the whole device needs no shuffling.
+        stale = np.flatnonzero((current[ids] != epoch) & (self.width[ids] < self.n[ids]))
         if len(stale):
             device, length = ids[stale], self.n[ids[stale]]
             segment = np.repeat(np.arange(len(device)), length)

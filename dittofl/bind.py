@@ -6,11 +6,12 @@ from torch import Tensor, nn
 
 from dittofl.errors import InputError, an_instance, blamed, require
 from dittofl.federation import PARTS, Federation
-from dittofl.inputs import Inputs, each
+from dittofl.inputs import Inputs, each, parts
 from dittofl.layout import Layout
 from dittofl.losses import Loss, aligned, infer
-from dittofl.module import admit, fails_alone, mixes, trained
+from dittofl.module import admit, trained
 from dittofl.objective import Objective, prepared
+from dittofl.probe import fails_alone, mixes, refuse_writes
 from dittofl.target import Classes, Target
 from dittofl.task import Task
 from dittofl.trial import extremes, try_gradient, try_loss, try_penalty, try_transform
@@ -23,7 +24,9 @@ def bind(task: Task, federation: Federation, seed: int = 0) -> Objective:
     parameters = task.module.parameters() if an_instance(task.module, nn.Module) else ()
     dtype = next((p.dtype for p in parameters if p.is_floating_point()), torch.float32)
     x, y = each(federation.x, lambda part: prepared(part[:FIRST].clone(), dtype)), federation.y[:FIRST]
-    module, watch, out = admit(task.module, x, seed)
+    module, seen = admit(task.module, x, seed)
+    refuse_writes(module, x)
+    out = seen.out
     target = task.target or infer(task.loss, out, federation.y)
     _check_labels(federation, target, task.loss, out)
     try_loss(task.loss, out, y)
@@ -34,11 +37,12 @@ def bind(task: Task, federation: Federation, seed: int = 0) -> Objective:
         layout=Layout(tuple(rows), tuple(tuple(parameter.shape) for parameter in rows.values())),
         w0=torch.cat([parameter.detach().reshape(-1) for parameter in rows.values()]),
         target=target,
-        drops=watch.drops,
-        writes=watch.writes,
+        drops=seen.drops,
+        writes=seen.writes,
         mixes=mixes(module, x),
         lonely=fails_alone(module, x),
-        activations=-(-watch.elements // len(out)),
+        inputs=(inputs := sum(part[0].numel() for part in parts(x))),
+        activations=max(1, inputs + -(-seen.elements // len(out))),
         width=out[0].numel(),
         accurate=target.right(*aligned(out, y)) is not None,
     )
@@ -71,6 +75,14 @@ def _check_batches_of_one(federation: Federation) -> None:
                 f"device {federation.ids[lonely[0]]!r} has 1 {part} sample, of which the module can take no batch "
                 "statistics: give it more samples, or use nn.GroupNorm"
             )
+
+
+def check_batch(objective: Objective, batch: int | None) -> None:
+    """Refuses minibatches of one for a module that cannot take them."""
+    require(
+        batch != 1 or not objective.lonely,
+        "batch=1 leaves the module no batch to take statistics of: enlarge batch, or use nn.GroupNorm",
+    )
 
 
 def _check_labels(federation: Federation, target: Target, loss: Loss, out: Tensor) -> None:

@@ -80,7 +80,6 @@ class Watch(TorchFunctionMode):
 
     def __init__(self) -> None:
         self.drops = False
-        self.writes = False  # the module changes its inputs in place
         self.elements = 0
 
     def __torch_function__(

@@ -2,28 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from dittofl.engine import Engine
-from dittofl.errors import blamed, cut, require, short
+from dittofl.errors import cut, require
 from dittofl.federation import Part
+from dittofl.measure import BACKDOOR, Scores, measured, succeeded
 from dittofl.method import GLOBAL
 from dittofl.metrics import Summary, summarise
+from dittofl.types import Ints
 
 if TYPE_CHECKING:
     from dittofl.federated import Federated
 
-Numbers = NDArray[np.float64]
-Scores = dict[str, Numbers]  # metric → [K], NaN where a device has no samples in the part
-Ids = NDArray[np.int64]
-
-BACKDOOR = "backdoor"  # the metric of an attack's success: the share of its samples predicted as it wants
 HELD = 2**28  # elements of rows or outputs held at a time
 
 
@@ -34,12 +27,12 @@ class Evaluation:
     t: int
     ids: tuple[str, ...]
     malicious: NDArray[np.bool_]
-    visits: Ids
-    sizes: dict[Part, Ids]
+    visits: Ints
+    sizes: dict[Part, Ints]
     values: dict[tuple[str, Part], Scores]
     choices: dict[str, NDArray[np.str_]]  # which row each device chose, for every choice of the method
     lower: frozenset[str]  # metrics where less is better
-    probes: Ids | None = None  # how many samples a backdoor's success is measured on
+    probes: Ints | None = None  # how many samples a backdoor's success is measured on
 
     def summary(
         self, model: str = GLOBAL, metric: str = "accuracy", part: Part = "test", whom: str = "benign"
@@ -96,7 +89,7 @@ def evaluate(run: "Federated", parts: tuple[Part, ...]) -> Evaluation:
                 metric: np.array([among[pick][metric][k] for k, pick in enumerate(picks)]) for metric in metrics
             }
     lower = {name for name in run.objective.task.metrics if run.objective.task.metric(name).lower_is_better}
-    sizes: dict[Part, Ids] = {part: run.federation.sizes(part) for part in parts}
+    sizes: dict[Part, Ints] = {part: run.federation.sizes(part) for part in parts}
     probes = None if run.probe is None else run.probe.setting.federation.sizes("test")
     lower |= {"loss", BACKDOOR}
     return Evaluation(
@@ -104,7 +97,7 @@ def evaluate(run: "Federated", parts: tuple[Part, ...]) -> Evaluation:
     )
 
 
-def chosen(run: "Federated", name: str, ids: Ids) -> NDArray[np.str_]:
+def chosen(run: "Federated", name: str, ids: Ints) -> NDArray[np.str_]:
     """The row that each device chooses on its own validation data."""
     choice = run.method.choose[name]
     candidates = [scores(run, model, ids, "validation") for model in choice.among]
@@ -115,7 +108,7 @@ def chosen(run: "Federated", name: str, ids: Ids) -> NDArray[np.str_]:
     return np.array(choice.among)[picks]
 
 
-def scores(run: "Federated", model: str, ids: Ids, part: Part) -> Scores:
+def scores(run: "Federated", model: str, ids: Ints, part: Part) -> Scores:
     """Every metric of one model on the devices' part."""
     most = max(
         int(one.federation.sizes(part).max()) for one in (run.setting, *([run.probe.setting] if run.probe else []))
@@ -125,76 +118,10 @@ def scores(run: "Federated", model: str, ids: Ids, part: Part) -> Scores:
     return {metric: np.concatenate([piece[metric] for piece in pieces]) for metric in pieces[0]}
 
 
-def _scores(run: "Federated", model: str, ids: Ids, part: Part) -> Scores:
+def _scores(run: "Federated", model: str, ids: Ints, part: Part) -> Scores:
     solver, rows, down = run.solvers[model], run.rows[model], run.down()
     # Most global solvers serve w itself, which is scored on all samples at once. A first row may be w: thus the copy.
     shared = solver.model(rows.first.clone(), down) is down.w
     models = run.w if shared else run.engine.models(solver, rows, ids, down)
     found = measured(run, models, ids, part)
     return found if run.probe is None or part != "test" else {**found, BACKDOOR: succeeded(run.probe, models, ids)}
-
-
-def succeeded(probe: Engine, models: Tensor, ids: Ids) -> Numbers:
-    """The share of each device's backdoor samples that its model predicts as the attacker wants."""
-    sizes = probe.setting.federation.sizes("test")[ids]
-    if not sizes.any():
-        return np.full(len(ids), np.nan)
-    out = probe.outputs(models, ids, "test")
-    return _means(
-        probe.setting.objective.right(out, probe.setting.y[:1].expand(len(out), *probe.setting.y.shape[1:])), sizes
-    )
-
-
-def measured(run: "Federated", models: Tensor, ids: Ids, part: Part) -> Scores:
-    """Accuracy (where the target has one), loss and the user's metrics of given rows, one number a device."""
-    objective, sizes = run.objective, run.federation.sizes(part)[ids]
-    metrics = [*(["accuracy"] if objective.accurate else []), "loss", *objective.task.metrics]
-    if not sizes.any():
-        return {metric: np.full(len(ids), np.nan) for metric in metrics}
-    out = run.engine.outputs(models, ids, part)
-    index = run.setting.put(np.concatenate([run.setting.span(int(k), part) for k in ids]))
-    y = run.setting.y.index_select(0, index)
-    with torch.no_grad():
-        result = {"accuracy": _means(objective.right(out, y), sizes)} if objective.accurate else {}
-        result["loss"] = _means(objective.losses(out, y), sizes) + _penalties(run, models, len(ids))
-        for name in objective.task.metrics:
-            result[name] = _of_user(name, objective.task.metric(name).of, out, y, sizes)
-    return result
-
-
-def device_losses(run: "Federated", w: Tensor, ids: Ids, part: Part) -> Tensor:
-    """F_k(w) of some devices, as a report carries it."""
-    return torch.from_numpy(measured(run, w, ids, part)["loss"]).to(w)
-
-
-def _means(values: Tensor | None, sizes: Ids) -> Numbers:
-    """Per-device means in float64, in the order of the samples."""
-    numbers = np.zeros(0) if values is None else values.detach().double().cpu().numpy()
-    total = np.bincount(np.repeat(np.arange(len(sizes)), sizes), weights=numbers, minlength=len(sizes))
-    means: Numbers = np.divide(total, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
-    return means
-
-
-def _penalties(run: "Federated", models: Tensor, count: int) -> Numbers | float:
-    objective = run.objective
-    if objective.task.penalty is None:
-        return 0.0
-    rows = [models] if models.dim() == 1 else list(models)
-    return np.array([float(objective.task.penalty(objective.layout.named(row))) for row in rows])
-
-
-def _of_user(name: str, of: Any, out: Tensor, y: Tensor, sizes: Ids) -> Numbers:
-    numbers = np.full(len(sizes), np.nan)
-    for k, (a, b) in enumerate(zip(np.cumsum(sizes) - sizes, np.cumsum(sizes), strict=True)):
-        if b > a:
-            with blamed(f"metric {name!r}"):
-                given = of(out[a:b], y[a:b])
-            number = isinstance(given, Tensor | np.ndarray | Real)
-            value = torch.as_tensor(given).double() if number else torch.empty(0)
-            require(
-                number and (value.dim() == 0 or value.shape == (b - a,)),
-                f"metric {name!r} must give one number, or one per sample [{b - a}], got "
-                + (f"shape {tuple(value.shape)}" if number else short(given)),
-            )
-            numbers[k] = float(value.mean())
-    return numbers

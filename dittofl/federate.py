@@ -8,14 +8,14 @@ import torch
 
 from dittofl.attack import Attack
 from dittofl.batches import Stream
-from dittofl.bind import bind
+from dittofl.bind import bind, check_batch
 from dittofl.engine import Auto, Loop, Setting, Vmap
 from dittofl.errors import InputError, cut, finite, is_whole, require, short
 from dittofl.federated import Federated, How, Saved
 from dittofl.federation import Federation
 from dittofl.inputs import each
-from dittofl.method import Method
-from dittofl.reports import try_aggregator
+from dittofl.method import GLOBAL, Method
+from dittofl.reports import combined, stepped, still
 from dittofl.sampling import Sampling, Uniform, draw
 from dittofl.task import Task
 
@@ -73,10 +73,25 @@ def federate(
     )
     sizes = federation.sizes("train")
     draw(rule, 0, int(m), sizes, run.seed)
-    try_aggregator(copy.deepcopy(run.aggregator), int(m), run.w0)
+    _rehearse(run, int(m))
     if resume is not None:
         run.restore(resume)
     return Rounds(run, int(rounds), int(m), rule)
+
+
+def _rehearse(run: Federated, m: int) -> None:
+    """Line 7 on what m devices would send that did not move: a mistake of the server's side is told before training."""
+    local, down = run.method.local, run.down()._replace(n=1)
+    row = run.rows[GLOBAL].first
+    try:
+        sent = local.send(local.start(row, down), row, down)
+    except Exception:  # a solver may need a step before it can send; then the first round tells
+        return
+    mine = run.aggregator, run.method.server, run.aggregator_state, run.server_state
+    aggregator, server, remembered, state = copy.deepcopy(mine)
+    report = still(m, run.w0, losses=aggregator.losses, extra=sent.extra)
+    delta, _ = combined(aggregator, server, report, remembered)
+    stepped(server, run.w0, delta, report, state)
 
 
 def _check(task: Any, federation: Any, method: Any, attack: Any, seed: Any, engine: Any) -> None:
@@ -108,10 +123,7 @@ def begin(
     x, y = federation.x, federation.y
     if attack is not None:
         x, y = attack.data(federation, attack.malicious(federation.K, seed), objective.target, seed)
-    require(
-        method.batch != 1 or not objective.lonely,
-        "batch=1 leaves the module no batch to take statistics of: enlarge batch, or use nn.GroupNorm",
-    )
+    check_batch(objective, method.batch)
     setting = Setting(
         objective=objective,
         federation=federation,

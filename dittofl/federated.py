@@ -14,13 +14,14 @@ from dittofl.attack.backdoor import triggered
 from dittofl.engine import Auto, Engine, Loop, Setting, Visit, Vmap, tried
 from dittofl.engine.rows import MemoryRows
 from dittofl.errors import blamed, cut, require
-from dittofl.evaluate import BACKDOOR, Evaluation, chosen, device_losses, evaluate
+from dittofl.evaluate import Evaluation, chosen, evaluate
 from dittofl.federation import Part
 from dittofl.inputs import each
+from dittofl.measure import BACKDOOR, device_losses
 from dittofl.method import GLOBAL, Method
-from dittofl.reports import begun, combined, sound
-from dittofl.sampling import Ids
-from dittofl.types import Aggregator, Down, Report, Sent
+from dittofl.optimiser import check_rates
+from dittofl.reports import begun, combined, sound, stepped
+from dittofl.types import Aggregator, Down, Ints, Report, Sent
 
 How = Auto | Loop | Vmap
 
@@ -30,7 +31,7 @@ TOGETHER = 64  # devices that a final visit takes at a time
 class Drawn(NamedTuple):
     """What a round saw."""
 
-    cohort: Ids
+    cohort: Ints
     malicious: int  # how many of them are
     dropped: int  # reports that were not finite
 
@@ -40,7 +41,7 @@ class Saved(NamedTuple):
 
     t: int
     state: Mapping[str, Tensor]  # `Federated.state`
-    rows: Mapping[str, Iterable[tuple[Ids, Tensor]]]  # of each solver what its devices put, oldest first
+    rows: Mapping[str, Iterable[tuple[Ints, Tensor]]]  # of each solver what its devices put, oldest first
 
 
 def probing(engine: Engine, attack: Attack | None) -> Engine | None:
@@ -83,9 +84,10 @@ class Federated:
         """What goes down to a device now."""
         return Down(self.w, self.method.server.down(self.server_state), self.t, 0, self.objective.layout)
 
-    def round(self, ids: Ids) -> None:
+    def round(self, ids: Ints) -> None:
         """One round of Algorithm 1 with this cohort."""
         self._forget()
+        check_rates(self.solvers, self.t)
         down = self.down()
         sent = cast(Sent, self.engine.visit(Visit(ids, self.visits[ids], self.solvers, self.rows, GLOBAL, down)))
         size = torch.from_numpy(self.federation.sizes("train")[ids]).to(self.w.device)
@@ -98,7 +100,7 @@ class Federated:
         if len(report.delta):
             server = self.method.server
             delta, self.aggregator_state = combined(self.aggregator, server, report, self.aggregator_state)
-            self.w, self.server_state = server.step(self.w, delta, report, self.server_state)
+            self.w, self.server_state = stepped(server, self.w, delta, report, self.server_state)
         self.visits[ids] += 1
         self.t += 1
         self.history.append(Drawn(ids, int(self.malicious[ids].sum()), dropped))
@@ -110,6 +112,7 @@ class Federated:
         w. Nothing else changes, so that a run may be finished at several rounds and go on.
         """
         self._forget()
+        check_rates(self.method.final, self.t)
         final, down, K = dict(self.method.final), self.down(), self.federation.K
         rows = {name: MemoryRows(K, solver.init(self.w)) for name, solver in final.items()}
         # Devices of like size together: the mapped engine works as long as the largest of them does.
@@ -179,7 +182,7 @@ class Federated:
         ids = np.array([self.federation.index(str(device))])
         if name in self.method.choose:
             name = chosen(self, name, ids)[0]
-        return self.engine.models(self.solvers[name], self.rows[name], ids, self.down())[0]
+        return self.engine.models(self.solvers[name], self.rows[name], ids, self.down())[0].clone()
 
     def model(self, name: str = GLOBAL, device: object | None = None) -> nn.Module:
         """The same as a module of the user's own class; `global` needs no device."""

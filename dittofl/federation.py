@@ -11,21 +11,20 @@ from typing import Any, Literal, Self, final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dittofl.errors import InputError, require
 from dittofl.inputs import Inputs, each
 from dittofl.intake import Features, check_alike, entries, join, members, piece, rows
 from dittofl.seeds import Keys, Purpose, keys, tag
+from dittofl.types import Ints
 
 Part = Literal["train", "validation", "test"]
 PARTS: tuple[Part, ...] = ("train", "validation", "test")
-Integers = NDArray[np.int64]
 ById = Mapping[Any, Any]  # of each device an (x, y) or a torch dataset
 
 
-def portion(n: Integers, share: float, halves: int = 0) -> Integers:
+def portion(n: Ints, share: float, halves: int = 0) -> Ints:
     """⌊n·share + halves/2⌋ for the fraction that a decimal means: 0.29 of 100 samples are 29, in floating point 28."""
     a, b = Fraction(float(share)).limit_denominator(10**6).as_integer_ratio()
     return (2 * n * a + halves * b) // (2 * b)
@@ -52,7 +51,7 @@ class Split:
         proper = proper and self.train > 0 and abs(sum(shares) - 1) < 1e-9
         require(proper, f"got {self}, expected shares in [0, 1] with train > 0 that sum to 1: change them")
 
-    def counts(self, n: Integers) -> Integers:
+    def counts(self, n: Ints) -> Ints:
         """The samples of each part [K, 3] of devices with n >= 2 samples [K]."""
         test = np.clip(portion(n, self.test, 1), int(self.test > 0), n - 1)
         validation = np.minimum(portion(n, self.validation, 1), n - 1 - test)
@@ -62,7 +61,7 @@ class Split:
 PAPER = Split()
 
 
-def ends(counts: Integers) -> Integers:
+def ends(counts: Ints) -> Ints:
     """Bounds [K, 4] of parts that lie side by side, from their counts [K, 3]."""
     stops = counts.cumsum().reshape(counts.shape)
     return np.column_stack([stops[:, 2] - counts.sum(axis=1), stops])
@@ -93,7 +92,7 @@ class Federation:
     ids: tuple[str, ...]
     x: Inputs
     y: Tensor
-    bounds: Integers  # [K, 4]
+    bounds: Ints  # [K, 4]
 
     @classmethod
     def of(cls, data: ById | Iterable[tuple[Any, Any]], *, split: Split = PAPER, seed: int = 0) -> Self:
@@ -102,6 +101,7 @@ class Federation:
         The order of a device is argsort(keys(seed, SPLIT, tag(id), 0..n-1)): no other device has a say in it.
         """
         require(isinstance(seed, int | np.integer), f"got the seed {seed!r}, expected an integer: choose one")
+        require(isinstance(split, Split), f"got the split {split!r}, expected Split(train=…, test=…): name the shares")
         given = entries(data)
         pieces = [piece(f"device {name!r}", value) for name, value in given.items()]
         for one in pieces:
@@ -161,7 +161,7 @@ class Federation:
 
     @cached_property
     def tags(self) -> Keys:
-        """The name of every device in all random streams [K]."""
+        """The name of every device in the random streams of its own [K]."""
         return np.array([tag(name) for name in self.ids], dtype=np.uint64)
 
     @cached_property
@@ -175,7 +175,7 @@ class Federation:
             raise InputError(f"got device {str(id)!r}, expected one of {self.K} ids: choose one such as {near}")
         return self.places[str(id)]
 
-    def sizes(self, part: Part) -> Integers:
+    def sizes(self, part: Part) -> Ints:
         """The number of samples of a part on every device [K]."""
         return self.bounds[:, (j := place(part)) + 1] - self.bounds[:, j]
 

@@ -52,8 +52,8 @@ class SquaredNorm:
 
 
 SETTLED: dict[tuple[Any, ...], Target] = {
-    (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.PoissonNLLLoss, nn.GaussianNLLLoss): Real(),
-    (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.poisson_nll_loss): Real(),
+    (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.PoissonNLLLoss, nn.GaussianNLLLoss, nn.KLDivLoss): Real(),
+    (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.poisson_nll_loss, F.kl_div): Real(),
     (nn.BCELoss, F.binary_cross_entropy): Binary(threshold=0.5),
     (nn.BCEWithLogitsLoss, F.binary_cross_entropy_with_logits, nn.MultiLabelSoftMarginLoss): Binary(),
     (hinge, nn.SoftMarginLoss, F.soft_margin_loss): Signs(),
@@ -67,6 +67,12 @@ def per_sample(loss: Loss) -> Loss:
         f"loss must be a torch loss, such as nn.CrossEntropyLoss(), or a function of outputs and y, got {short(loss)}",
     )
     if isinstance(loss, nn.Module):
+        learnt = [name for name, parameter in loss.named_parameters() if parameter.requires_grad]
+        require(
+            not learnt,
+            f"the loss has parameters of its own, {short(learnt)}, which no row holds and nothing trains: move them "
+            "into the module, or set requires_grad=False",
+        )
         loss = copy.deepcopy(loss)
         if hasattr(loss, "reduction"):
             loss.reduction = "none"  # type: ignore[assignment]

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dittofl.errors import require
-
-Numbers = NDArray[np.float64]
+from dittofl.types import Numbers
 
 
 @dataclass(frozen=True, kw_only=True)

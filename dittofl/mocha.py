@@ -19,8 +19,9 @@ from torch import Tensor
 from dittofl.ascent import Ascent, Matrix
 from dittofl.attack import Attack
 from dittofl.errors import finite, nonnegative, positive, require, short, whole
-from dittofl.evaluate import Evaluation, Scores
+from dittofl.evaluate import Evaluation
 from dittofl.federation import Federation, Part, place
+from dittofl.measure import Scores
 from dittofl.target import Signs
 
 

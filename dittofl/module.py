@@ -3,14 +3,13 @@
 import copy
 import random
 from collections.abc import Iterator
-from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from dittofl.dropout import Watch
@@ -33,8 +32,17 @@ def call(module: nn.Module, x: Inputs, named: dict[str, Tensor] | None = None) -
     return out
 
 
-def admit(module: Any, x: Inputs, seed: int) -> tuple[nn.Module, Watch, Tensor]:
-    """A copy of the module that can be trained as rows, what was seen of it on samples x, and its outputs there."""
+class Seen(NamedTuple):
+    """What a forward pass in training mode showed."""
+
+    out: Tensor
+    drops: bool  # dropout masks are drawn
+    writes: bool  # its inputs are changed in place
+    elements: int  # that it makes
+
+
+def admit(module: Any, x: Inputs, seed: int) -> tuple[nn.Module, Seen]:
+    """A copy of the module that can be trained as rows, and what was seen of it on samples x."""
     got = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
     require(isinstance(module, nn.Module), f"the model must be an nn.Module, an instance, got {got}")
     require(
@@ -47,9 +55,10 @@ def admit(module: Any, x: Inputs, seed: int) -> tuple[nn.Module, Watch, Tensor]:
     except Exception as error:
         raise InputError(f"the module cannot be copied ({short(error)}): give one that copy.deepcopy can") from error
     _refuse_parameters(module)
-    watch, out = _watched(module, x, seed)
+    seen = _watched(module, x, seed)
     _refuse_layers(module)  # lazy ones have become what they are
     _refuse_parameters(module)
+    out = seen.out
     require(isinstance(out, Tensor), f"the module must return one tensor, got {type(out).__name__}: wrap it to do so")
     count = len(parts(x)[0])
     require(
@@ -61,10 +70,10 @@ def admit(module: Any, x: Inputs, seed: int) -> tuple[nn.Module, Watch, Tensor]:
         bool(out.isfinite().all()),
         "the module's outputs on the first samples are not finite: check its weights and the data's scale",
     )
-    return module, watch, out
+    return module, seen
 
 
-def _watched(module: nn.Module, x: Inputs, seed: int) -> tuple[Watch, Tensor]:
+def _watched(module: nn.Module, x: Inputs, seed: int) -> Seen:
     """Forward passes in training mode. The first gives lazy modules their parameters, by a seed of ours."""
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed % 2**63)
@@ -76,7 +85,7 @@ def _watched(module: nn.Module, x: Inputs, seed: int) -> tuple[Watch, Tensor]:
         fed = each(x, torch.clone)
         with Watch() as watch:
             out = _tried(module.train(), fed)
-        watch.writes = any(not torch.equal(a, b) for a, b in zip(parts(x), parts(fed), strict=True))
+        writes = any(not torch.equal(a, b) for a, b in zip(parts(x), parts(fed), strict=True))
         for name, buffer in module.named_buffers():
             require(
                 name not in before or (before[name][0] is buffer and before[name][1] == buffer._version),
@@ -85,7 +94,7 @@ def _watched(module: nn.Module, x: Inputs, seed: int) -> tuple[Watch, Tensor]:
         with Watch() as switched_off:
             _tried(module.eval(), each(x, torch.clone))
         require(global_state() == state and not switched_off.drops, UNSEEDED)
-    return watch, out.detach() if isinstance(out, Tensor) else out
+    return Seen(out.detach() if isinstance(out, Tensor) else out, watch.drops, writes, watch.elements)
 
 
 def _tried(module: nn.Module, x: Inputs) -> Tensor:
@@ -120,6 +129,10 @@ def _refuse_layers(module: nn.Module) -> None:
             f"{where} draws dropout masks where they cannot be seeded: set its dropout=0 and put nn.Dropout behind it",
         )
         require(
+            not isinstance(layer, nn.Embedding | nn.EmbeddingBag) or layer.max_norm is None,
+            f"{where} rescales its own weight, which solvers alone may move: leave out max_norm, or use a penalty",
+        )
+        require(
             not getattr(layer, "sparse", False),
             f"{where} gives sparse gradients, which no row can hold: set sparse=False",
         )
@@ -147,29 +160,3 @@ def _refuse_parameters(module: nn.Module) -> None:
         )
         require(not parameter.is_meta, f"parameter {name!r} is on the meta device: give the module its weights")
         require(bool(parameter.isfinite().all()), f"parameter {name!r} holds NaN or Inf: give finite initial weights")
-
-
-def mixes(module: nn.Module, x: Inputs) -> bool:
-    """Whether an output depends on the other samples of its batch (batch norm with batch statistics does)."""
-    if fails_alone(module, x) or any(isinstance(layer, _BatchNorm) for layer in module.modules()):
-        return True
-    draws = torch.Generator().manual_seed(0)
-    with torch.no_grad():  # away from zeros, where nothing depends on anything
-        named = {
-            name: parameter + 0.1 * torch.randn(parameter.shape, generator=draws, dtype=parameter.dtype)
-            for name, parameter in trained(module)
-        }
-        together = call(module.eval(), each(x, torch.clone), named)
-        one = [each(x, itemgetter(slice(b, b + 1))) for b in range(len(together))]
-        alone = torch.cat([call(module, each(sample, torch.clone), named) for sample in one])
-    return not torch.allclose(together, alone, rtol=1e-3, atol=1e-3 * float(together.abs().max()))
-
-
-def fails_alone(module: nn.Module, x: Inputs) -> bool:
-    """Whether the module refuses a batch of one, as batch statistics do where a channel has one value."""
-    try:
-        with torch.no_grad():
-            call(module.eval(), each(x, lambda part: part[:1].clone()))
-    except Exception:
-        return True
-    return False

@@ -31,7 +31,8 @@ class Objective:
     writes: bool  # the module changes its inputs in place
     mixes: bool  # an output depends on its whole batch
     lonely: bool  # the module fails on a batch of one
-    activations: int  # elements held per sample of a forward pass
+    inputs: int  # elements of a sample
+    activations: int  # elements held per sample of a forward pass, the sample's among them
     width: int  # elements of one output
     accurate: bool  # the target knows which outputs are right
 
@@ -42,7 +43,7 @@ class Objective:
 
     def piece(self, n: int) -> int:
         """How many of n samples one forward pass over a whole part takes."""
-        return max(1, n if self.mixes else HELD // max(1, self.activations))
+        return max(1, n if self.mixes else HELD // self.activations)
 
     def to(self, device: torch.device) -> "Objective":
         """The same objective with module and w⁰ on a device."""
@@ -78,9 +79,8 @@ class Objective:
     def module_of(self, row: Tensor) -> nn.Module:
         """A module of the user's own class that holds this row."""
         module = copy.deepcopy(self.module).eval()
-        with torch.no_grad():
-            for (_, parameter), value in zip(trained(module), self.layout.split(row), strict=True):
-                parameter.copy_(value)
+        for (_, parameter), value in zip(trained(module), self.layout.split(row), strict=True):
+            parameter.data = value.detach().clone()  # with the strides of a row: the engine's may be others
         return module
 
 

@@ -6,7 +6,7 @@
 states live for one visit: Algorithm 1 keeps nothing but v_k on the device.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -81,6 +81,19 @@ def check_rate(name: str, lr: Rate) -> None:
         f"{name} needs lr > 0, or a schedule that gives such numbers, got lr={short(lr)}"
         + (f", whose value at round 0 is {short(value)}" if value is not lr else ""),
     )
+
+
+def check_rates(solvers: Mapping[str, object], t: int) -> None:
+    """Refuses a schedule that gives no step size for round t; 0 is one, where a schedule ends."""
+    for name, solver in solvers.items():
+        lr = getattr(solver, "lr", 0.0)
+        if callable(lr):
+            with blamed(f"the schedule of {name!r}", f"round {t}"):
+                value = lr(t)
+            require(
+                finite(value) and value >= 0,
+                f"the schedule of {name!r} must give a number lr ≥ 0 in every round, got {short(value)} in round {t}",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,12 @@ import numpy as np
 from torch import Tensor, nn
 
 from dittofl.batches import Stream
-from dittofl.bind import bind
+from dittofl.bind import bind, check_batch
 from dittofl.engine import Loop, Setting, Visit
 from dittofl.engine.rows import MemoryRows
 from dittofl.errors import an_instance, is_whole, require, short
 from dittofl.federation import Federation
+from dittofl.optimiser import check_rates
 from dittofl.task import Task
 from dittofl.types import Down, Solver
 
@@ -37,6 +38,7 @@ def personalise(
     require(an_instance(solver, Solver), f"solver must be one that keeps a model, such as Ditto, got {short(solver)}")
     federation = Federation.from_parts(train={"newcomer": data}, test={})
     objective = bind(task, federation, seed)
+    check_batch(objective, batch)
     require(
         isinstance(w, Tensor) and w.shape == objective.w0.shape,
         f"w must be a row of {objective.layout.P} numbers, got {tuple(w.shape) if isinstance(w, Tensor) else w!r}",
@@ -54,6 +56,7 @@ def personalise(
     rows = {"v": MemoryRows(1, solver.init(w))}
     require(rows["v"].first.numel(), f"{short(solver)} keeps no model for the newcomer: give one such as Ditto")
     for t in range(visits):
+        check_rates({type(solver).__name__: solver}, t)
         down = Down(w, None, t, 0, objective.layout)
         engine.visit(Visit(ids, np.array([t]), {"v": solver}, rows, None, down))
     return objective.module_of(engine.models(solver, rows["v"], ids, Down(w, None, visits, 0, objective.layout))[0])

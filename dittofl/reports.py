@@ -19,16 +19,15 @@ def sound(report: Report) -> tuple[Report, int]:
     return report.rows(torch.nonzero(good).flatten()), len(good) - int(good.sum())
 
 
-def try_aggregator(aggregator: Aggregator, m: int, w: Tensor) -> None:
-    """The aggregator on a report of m rows and as many columns as w, or few where that is large."""
-    w = w[:4096]
+def still(m: int, w: Tensor, *, losses: bool, extra: Tensor | None) -> Report:
+    """What m devices would send that did not move; `extra` is what one of them sends beside Δ."""
     size = torch.ones(m, dtype=torch.int64, device=w.device)
-    report = Report(w.new_zeros(m, len(w)), size, size.to(w) if aggregator.losses else None)
-    aggregated(aggregator, report, aggregator.init(w))
+    beside = None if extra is None else extra.new_zeros(m, *extra.shape)
+    return Report(w.new_zeros(m, len(w)), size, size.to(w) if losses else None, beside)
 
 
 def aggregated(aggregator: Aggregator, report: Report, state: Any) -> tuple[Tensor, Any]:
-    """δ and the next state, refused where δ is not a row."""
+    """δ in the dtype of the reports and the next state, refused where δ is not a row."""
     with blamed("the aggregator"):
         answer = aggregator(report, state)
     if not (isinstance(answer, tuple) and len(answer) == 2):
@@ -36,10 +35,9 @@ def aggregated(aggregator: Aggregator, report: Report, state: Any) -> tuple[Tens
             f"the aggregator must return (δ, state), got {short(answer)}: a function of a report needs no state"
         )
     delta, P = answer[0], report.delta.shape[1]
-    if getattr(delta, "shape", None) != (P,):
-        got = f"shape {tuple(delta.shape)}" if isinstance(delta, Tensor) else f"{type(delta).__name__} {short(delta)}"
-        raise InputError(f"the aggregator must give one row, [{P}], got {got}")
-    return answer
+    if not isinstance(delta, Tensor) or delta.shape != (P,):
+        raise InputError(f"the aggregator must give one row, [{P}], got {_shown(delta)}")
+    return delta.to(report.delta), answer[1]
 
 
 def begun(aggregator: Aggregator, server: Server, w0: Tensor) -> Any:
@@ -61,3 +59,18 @@ def combined(aggregator: Aggregator, server: Server, report: Report, state: Any)
     for j in group.unique().tolist():
         delta[j], states[j] = aggregated(aggregator, report.rows(torch.nonzero(group == j).flatten()), states[j])
     return delta, tuple(states)
+
+
+def stepped(server: Server, w: Tensor, delta: Tensor, report: Report, state: Any) -> tuple[Tensor, Any]:
+    """w^{t+1} and the server's next state, refused where w^{t+1} is not a row."""
+    with blamed("the server's step"):
+        answer = server.step(w, delta, report, state)
+    if not (isinstance(answer, tuple) and len(answer) == 2):
+        raise InputError(f"the server's step must return (w, state), got {short(answer)}: return both")
+    if not isinstance(answer[0], Tensor) or answer[0].shape != w.shape:
+        raise InputError(f"the server's step must give one row, [{len(w)}], got {_shown(answer[0])}")
+    return answer[0].to(w), answer[1]
+
+
+def _shown(row: object) -> str:
+    return f"shape {tuple(row.shape)}" if isinstance(row, Tensor) else f"{type(row).__name__} {short(row)}"

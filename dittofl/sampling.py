@@ -8,14 +8,13 @@ from numpy.typing import NDArray
 
 from dittofl.errors import InputError, blamed, short
 from dittofl.seeds import Keys, Purpose, keys, uniforms
-
-Ids = NDArray[np.int64]
+from dittofl.types import Ints
 
 
 class Sampling(Protocol):
     """A rule that draws a cohort."""
 
-    def __call__(self, t: int, m: int, sizes: Ids, seed: int) -> Ids:
+    def __call__(self, t: int, m: int, sizes: Ints, seed: int) -> Ints:
         """m distinct devices of round t, in the order drawn; `sizes` are their train samples."""
 
 
@@ -23,7 +22,7 @@ def _drawn(t: int, K: int, seed: int) -> Keys:
     return keys(seed, Purpose.COHORT, t, np.arange(K))
 
 
-def _smallest(values: NDArray[np.float64] | Keys, m: int) -> Ids:
+def _smallest(values: NDArray[np.float64] | Keys, m: int) -> Ints:
     first = np.argpartition(values, m - 1)[:m]
     return first[np.argsort(values[first], kind="stable")]
 
@@ -36,7 +35,7 @@ class Uniform:
     [0, 1, 2]
     """
 
-    def __call__(self, t: int, m: int, sizes: Ids, seed: int) -> Ids:
+    def __call__(self, t: int, m: int, sizes: Ints, seed: int) -> Ints:
         return _smallest(_drawn(t, len(sizes), seed), m)
 
 
@@ -50,11 +49,11 @@ class BySize:
     [1]
     """
 
-    def __call__(self, t: int, m: int, sizes: Ids, seed: int) -> Ids:
+    def __call__(self, t: int, m: int, sizes: Ints, seed: int) -> Ints:
         return _smallest(-np.log(uniforms(_drawn(t, len(sizes), seed))) / sizes, m)
 
 
-def draw(rule: Sampling, t: int, m: int, sizes: Ids, seed: int) -> Ids:
+def draw(rule: Sampling, t: int, m: int, sizes: Ints, seed: int) -> Ints:
     """A round's cohort, refused where it is not m distinct devices."""
     with blamed("sampling"):
         drawn = np.asarray(rule(t, m, sizes, seed))

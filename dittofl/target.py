@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dittofl.errors import InputError
+from dittofl.errors import InputError, finite, require, short, whole
 from dittofl.seeds import Keys
 
 
@@ -39,6 +39,9 @@ class Classes:
 
     C: int
 
+    def __post_init__(self) -> None:
+        whole("Classes", "C", self.C, 1)
+
     def legal(self, y: Tensor) -> Tensor:
         return by_sample(((y < 0) | (y >= self.C)).double()) == 0
 
@@ -57,6 +60,9 @@ class Binary:
     """y ∈ {0, 1}, one or several labels a sample; right where (out > threshold) = y; poisoned: 1 − y."""
 
     threshold: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(finite(self.threshold), f"Binary needs a number as its threshold, got {short(self.threshold)}")
 
     def legal(self, y: Tensor) -> Tensor:
         return by_sample(((y != 0) & (y != 1)).double()) == 0

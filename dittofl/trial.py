@@ -33,6 +33,10 @@ def try_loss(loss: Loss, out: Tensor, y: Tensor) -> None:
         not (isinstance(name, nn.CrossEntropyLoss | nn.NLLLoss) and y.is_floating_point() and y.dim() < out.dim()),
         f"y is {y.dtype}, but cross-entropy needs class numbers: give y as integers 0 to C−1",
     )
+    require(
+        not (isinstance(name, nn.CrossEntropyLoss | nn.NLLLoss) and y.dim() == out.dim() == 2 and y.shape[1] == 1),
+        f"y has shape {tuple(y.shape)}, but cross-entropy needs one class number a sample: flatten it, y.reshape(-1)",
+    )
     shapes = f"outputs {tuple(out.shape)} {out.dtype} and y {tuple(y.shape)} {y.dtype}"
     with seeded("the loss"), blamed("the loss", shapes):
         value: Any = loss(out, y)
@@ -40,7 +44,8 @@ def try_loss(loss: Loss, out: Tensor, y: Tensor) -> None:
     require(
         isinstance(value, Tensor) and (value.shape == (len(out),) or elementwise),
         f"the loss must give one value per sample, [{len(out)}], of {shapes}, got "
-        + (f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else short(value)),
+        + (f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else short(value))
+        + ": do not average over samples, reduction='none'",
     )
     require(value.is_floating_point(), f"the loss must give real numbers with a gradient, got {value.dtype}")
     require(

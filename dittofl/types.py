@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dittofl.layout import Layout
+
+Ints = NDArray[np.int64]  # devices, samples, or how many of them
+Numbers = NDArray[np.float64]
 
 Row = Tensor  # [P], or [0] for a solver that keeps nothing; a few numbers beside a model may follow it
 Vector = Tensor  # [P]

@@ -179,7 +179,7 @@ DATA: dict[str, Broken] = {
     "real labels for cross-entropy": (lambda: start(on=data(y=REALS.abs() / 2)), r"y .*float.*(int|class)"),
     "class numbers as floats for cross-entropy": (lambda: start(on=data(y=Y.float())), r"y .*float.*(int|class)"),
     "one output for cross-entropy": (lambda: start(linear(1), on=data(y=BITS)), r"Classes\(C=1\)|one output|\(4, 1\)"),
-    "column of labels for cross-entropy": (lambda: start(on=data(y=Y[:, None])), r"\(4, 3\).*\(4, 1\)"),
+    "column of labels for cross-entropy": (lambda: start(on=data(y=Y[:, None])), r"\(4, 1\).*flatten it"),
     "several labels for one output": (
         lambda: start(linear(1), nn.MSELoss(), on=data(y=torch.stack([REALS] * 2, 1))),
         r"\(4,( 1)?\).*\(4, 2\)",

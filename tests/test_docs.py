@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dittofl import Ditto, Federation, Loop, Method, Task, Vmap, federate
+from dittofl import Ditto, Federated, Federation, Loop, Method, Task, Vmap, federate
 from dittofl.types import Report
 
 ROOT = Path(__file__).parent.parent
@@ -26,6 +26,10 @@ def test_the_readme_example_runs_and_is_as_short_as_it_says(capsys: pytest.Captu
     code = [line for line in example.splitlines() if line.strip() and not line.strip().startswith("#")]
     assert len(code) <= 20
     assert "ditto" in capsys.readouterr().out
+    run = names["run"]
+    assert isinstance(run, Federated)
+    w, v = (run.evaluate().summary(model).mean for model in ("global", "ditto"))
+    assert v > w + 0.1 > 0.45  # there is something to learn, and each device's own is better
     assert isinstance(names["v_3"], nn.Module)
     assert isinstance(names["newcomer"], nn.Module)
 

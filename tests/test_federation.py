@@ -281,6 +281,18 @@ class Samples:
         return self.samples[i]
 
 
+class Corrupt(Samples):
+    """A dataset of five samples whose fourth cannot be read."""
+
+    def __init__(self, error: Exception) -> None:
+        self.samples, self.error = [([0.0], 1)] * 5, error
+
+    def __getitem__(self, i: int) -> Any:
+        if i == 3:
+            raise self.error
+        return self.samples[i]
+
+
 def test_datasets() -> None:
     x, y = numbered([6])["d0"]
     federation = Federation.from_parts(
@@ -489,6 +501,18 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "dataset of triples": (of(Samples([(1, 2), (1, 2, 3)])), ["device 'bob'", "sample 1", "return (x, y)"]),
     "dataset of no places": (of(Samples([{}, {}])), ["device 'bob'", "sample 0", "return (x, y)"]),
     "dataset that changes": (of(Samples([((1, 2), 0), (1, 0)])), ["device 'bob'", "sample 1", "x[0], x[1], y"]),
+    "dataset of dicts": (
+        of(Samples([{"image": 1, "label": 2}] * 2)),
+        ["device 'bob'", "sample 0", "dict of ['image', 'label']", "return (x, y)"],
+    ),
+    "dataset of tensors": (of(Samples([torch.zeros(2)] * 2)), ["device 'bob'", "sample 0", "Tensor", "return (x, y)"]),
+    **{
+        f"dataset that raises {type(error).__name__}": (
+            of(Corrupt(error)),
+            ["device 'bob'", "sample 3 of its Corrupt", "gone", "correct the dataset"],
+        )
+        for error in (RuntimeError("gone"), OSError("gone"), AttributeError("gone"), KeyError("gone"))
+    },
     "dataset of two shapes": (of(Samples([([1], 0), ([1, 2], 0)])), ["device 'bob'", "x is a list", "pad"]),
     "x of nothing": (of(((), Y)), ["device 'bob'", "x is a tuple without members"]),
     "x by number": (of(({1: X}, Y)), ["device 'bob'", "x is a dict", "text keys"]),
@@ -502,6 +526,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: Federation.of({"ann": ({"p": X}, Y), "bob": ({"q": X}, Y)}),
         ["device 'bob'", "device 'ann'", "x['q'] holds float", "nothing"],
     ),
+    "split by numbers": (of(split=(0.7, 0.1, 0.2)), ["split (0.7, 0.1, 0.2)", "Split(train="]),
     "seed": (of(seed=0.5), ["seed 0.5", "integer"]),
     "split over 1": (lambda: Split(train=0.9), ["train=0.9", "sum to 1"]),
     "split below 0": (lambda: Split(train=1.2, validation=-0.2, test=0), ["validation=-0.2", "[0, 1]"]),
@@ -565,8 +590,8 @@ def test_a_mistake_is_told_in_one_sentence(mistake: str) -> None:
 
 def test_a_mistake_in_a_dataset_keeps_its_cause() -> None:
     with pytest.raises(InputError) as caught:
-        Federation.of({"a": Samples([1])})
-    assert isinstance(caught.value.__cause__, TypeError)
+        Federation.of({"a": Corrupt(OSError("no such file"))})
+    assert isinstance(caught.value.__cause__, OSError)
 
 
 def test_iterables_are_read_once() -> None:

@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 # A file may import from its own layer and from those above it in this list. `dittofl/__init__.py` may import all.
 LAYERS = (
     {"errors", "seeds", "layout", "types", "target", "losses", "schedule", "optimiser", "inputs", "dropout"},
-    {"task", "trial", "module", "objective", "bind", "federation", "batches", "intake"},
+    {"task", "trial", "module", "probe", "objective", "bind", "federation", "batches", "intake", "arrays"},
     {"solver", "aggregate", "server", "attack"},
     {"method"},
     {"engine"},
-    {"federate", "federated", "reports", "sampling", "evaluate", "metrics", "personalise"},
+    {"federate", "federated", "reports", "sampling", "evaluate", "measure", "metrics", "personalise"},
     {"ascent", "mocha", "variances"},
     {"datasets", "models", "theory"},
     {"experiment"},
@@ -254,9 +254,10 @@ def read(path: str) -> str | None:
     return (ROOT / path).read_text(encoding="utf-8") if (ROOT / path).is_file() else None
 
 
-def test_the_paper_map_points_at_code_and_tests() -> None:
-    text = read("docs/paper-map.md")
-    assert text is not None, "docs/paper-map.md is missing: a table | equation | code | test |, one row an equation"
+@pytest.mark.parametrize("document", ["docs/paper-map.md", "CONTRIBUTING.md"])
+def test_the_paper_map_points_at_code_and_tests(document: str) -> None:
+    text = read(document)
+    assert text is not None, f"{document} is missing: a table | equation | code | test |, one row an equation"
     complaints = map_holds(text, read)
     assert not complaints, "\n".join(complaints)
 

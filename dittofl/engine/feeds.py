@@ -8,11 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dittofl.batches import Batch, Ints
+from dittofl.batches import Batch
+from dittofl.engine.samples import FEW
 from dittofl.engine.setting import Setting
 from dittofl.federation import Part
 from dittofl.inputs import Inputs, each, parts, rebuilt
 from dittofl.seeds import Keys
+from dittofl.types import Ints
 
 
 class Feed(NamedTuple):
@@ -28,7 +30,7 @@ class Lazy:
     """Feeds that are gathered when they are asked for; the last few are held."""
 
     def __init__(self, gather: Callable[[Any], Feed]) -> None:
-        self.gather = lru_cache(maxsize=4)(gather)
+        self.gather = lru_cache(maxsize=FEW)(gather)
 
     def __getitem__(self, key: Any) -> Feed:
         return self.gather(key)
@@ -41,11 +43,11 @@ class Feeds:
         self.setting = setting
         self.least = int(setting.stream.width.max()) if static else 0
 
-    def minibatch(self, batch: Batch, chosen: Ints) -> Feed:
-        """The minibatches of some devices of the cohort."""
-        width, key = batch.width[chosen], batch.key[chosen]
-        columns = int(width.max())
-        x, y = self._gather(np.ascontiguousarray(batch.places[chosen, :columns]))
+    def minibatch(self, batch: Batch) -> Feed:
+        """The minibatches of some devices."""
+        places, width, key = batch
+        columns = places.shape[1]
+        x, y = self._gather(places)
         if self.setting.objective.task.transform is not None:
             x = self._augmented(x, width, key)
         if columns < self.least and self.setting.objective.paddable:

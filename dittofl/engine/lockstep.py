@@ -14,12 +14,10 @@ from torch.utils import _pytree as pytree
 
 from dittofl.dropout import Masks
 from dittofl.engine.feeds import Feed, Lazy
-from dittofl.engine.setting import PART_OF, Plan
+from dittofl.engine.setting import PART_OF, Key, Plan
 from dittofl.inputs import Inputs, each
 from dittofl.objective import Objective
 from dittofl.types import Criterion, Down, GlobalSolver, On, Sent, Solver
-
-Key = tuple[int, bytes]
 
 
 class Turn(NamedTuple):

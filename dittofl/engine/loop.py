@@ -1,9 +1,8 @@
 """The plain engine: one device after the other. The oracle of every test, and the fastest for convolutions on a CPU."""
 
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import torch
@@ -11,13 +10,13 @@ from torch import Tensor
 
 from dittofl.dropout import Masks
 from dittofl.engine.pages import keep_pages
-from dittofl.engine.rows import Ids, Rows
-from dittofl.engine.samples import Fetch, Samples, minibatches, whole
-from dittofl.engine.setting import PART_OF, Plan, Setting, Visit
+from dittofl.engine.rows import Rows
+from dittofl.engine.samples import Samples, Shelf, Turn, whole
+from dittofl.engine.setting import Plan, Setting, Visit
 from dittofl.federation import Part
 from dittofl.inputs import Inputs
 from dittofl.module import call, trained
-from dittofl.types import Ask, Down, Sent, Solver
+from dittofl.types import Ask, Down, Ints, Sent, Solver, State
 
 STAY = nullcontext()
 GROUP = 2**22  # elements of rows that are fetched at a time
@@ -47,42 +46,39 @@ class LoopEngine:
 
     def visit(self, visit: Visit) -> Sent | None:
         plan = Plan(self.setting, visit)
-        fetch = cache(lambda feed: minibatches(self.setting, plan.batch(feed), alone=visit.once))
-        samples = {
-            name: [self._samples(plan, name, i, fetch) for i in range(len(plan.asks[name]))] for name in visit.solvers
-        }
+        shelf = Shelf(self.setting, plan)
         sent: list[Sent] = []
-        sizes = self.setting.stream.n.tolist()
-        w, extra, t, _, layout = visit.down
-        for group in self._groups(len(visit.ids)):
-            ids = visit.ids[group]
-            rows = {name: store.get(ids).unbind() for name, store in visit.rows.items() if name in visit.solvers}
-            kept: dict[str, list[Tensor]] = {name: [] for name in rows}
-            for a, k in zip(group.tolist(), ids.tolist(), strict=True):
-                down = Down(w, extra, t, sizes[k], layout)
+        for group in self._groups(len(visit.ids), shelf.most):
+            ids, turns = visit.ids[group], shelf.group(group)
+            stores = {name: visit.rows[name].get(ids).unbind() for name in visit.solvers}
+            kept: dict[str, list[Tensor]] = {name: [] for name in stores}
+            for b, (a, k) in enumerate(zip(group.tolist(), ids.tolist(), strict=True)):
+                down = visit.down._replace(n=int(self.setting.stream.n[k]))
+                rows = {name: its[b] for name, its in stores.items()}
+                states = self._walk(visit.solvers, rows, down, turns(b))
+                if visit.lead is not None:
+                    _collect(sent, visit.sender().send(states[visit.lead], rows[visit.lead], down), a, len(visit.ids))
                 for name, solver in visit.solvers.items():
-                    row = rows[name][a - group[0]]
-                    s = solver.start(row, down)
-                    for i, ask in enumerate(plan.asks[name][: plan.lengths[name][a]]):
-                        f, g = self._answer(solver.points(s, down, i), ask, down, samples[name][i](a))
-                        s = solver.step(s, down, i, f, g)
-                    if name == visit.lead:
-                        _collect(sent, visit.sender().send(s, row, down), a, len(visit.ids))
-                    kept[name].append(solver.keep(s, row, down))
+                    kept[name].append(solver.keep(states[name], rows[name], down))
             for name, own in kept.items():
                 visit.rows[name].put(ids, _stack(own))
         return sent[0] if sent else None
 
-    def _groups(self, m: int) -> list[Ids]:
-        """Places in the cohort whose rows are fetched and stored together: many small ones, or one large."""
-        return np.split(
-            np.arange(m), range(GROUP // self.objective.layout.P + 1, m, GROUP // self.objective.layout.P + 1)
-        )
+    def _walk(
+        self, solvers: Mapping[str, Solver], rows: dict[str, Tensor], down: Down, turns: Iterable[Turn]
+    ) -> dict[str, State]:
+        """Where all solvers of one device end. They take turns, so that the samples of one turn serve them all."""
+        states = {name: solver.start(rows[name], down) for name, solver in solvers.items()}
+        for name, i, ask, samples in turns:
+            solver, s = solvers[name], states[name]
+            f, g = self._answer(solver.points(s, down, i), ask, down, samples)
+            states[name] = solver.step(s, down, i, f, g)
+        return states
 
-    def _samples(self, plan: Plan, name: str, i: int, fetch: Callable[[tuple[int, bytes]], Fetch]) -> Fetch:
-        """What evaluation i of a solver sees on the a-th device."""
-        part = PART_OF.get(plan.asks[name][i].on)
-        return fetch(plan.feed(name, i)) if part is None else lambda a: whole(self.setting, int(plan.ids[a]), part)
+    def _groups(self, m: int, most: int) -> list[Ints]:
+        """Places in the cohort whose rows and samples are fetched together: many small ones, or one large."""
+        size = max(1, min(GROUP // self.objective.layout.P + 1, most))
+        return np.split(np.arange(m), range(size, m, size))
 
     def _answer(
         self, points: tuple[Tensor, ...], ask: Ask, down: Down, samples: Samples
@@ -152,14 +148,14 @@ class LoopEngine:
         with Masks(torch.tensor(key.astype(np.int64), device=self.setting.device)):
             return call(self.module, self.objective.fed(x))
 
-    def models(self, solver: Solver, rows: Rows, ids: Ids, down: Down) -> Tensor:
+    def models(self, solver: Solver, rows: Rows, ids: Ints, down: Down) -> Tensor:
         n = self.setting.stream.n
         return torch.stack(
             [solver.model(row, down._replace(n=int(n[k]))) for row, k in zip(rows.get(ids), ids, strict=True)]
         )
 
     @torch.no_grad()
-    def outputs(self, models: Tensor, ids: Ids, part: Part) -> Tensor:
+    def outputs(self, models: Tensor, ids: Ints, part: Part) -> Tensor:
         out = []
         for a, k in enumerate(ids):
             samples, row = whole(self.setting, int(k), part), models if models.dim() == 1 else models[a]

@@ -4,10 +4,9 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-Ids = NDArray[np.int64]
+from dittofl.types import Ints
 
 BLOCK = 2**28  # bytes that a store grows by
 
@@ -17,13 +16,13 @@ class Rows(Protocol):
 
     first: Tensor
 
-    def get(self, ids: Ids) -> Tensor:
+    def get(self, ids: Ints) -> Tensor:
         """The rows [m, P] of some devices, as a tensor of its own."""
 
-    def put(self, ids: Ids, rows: Tensor) -> None:
+    def put(self, ids: Ints, rows: Tensor) -> None:
         """Keeps new rows."""
 
-    def touched(self) -> Ids:
+    def touched(self) -> Ints:
         """The devices that have put a row, in the order of their first."""
 
 
@@ -43,7 +42,7 @@ class MemoryRows:
         self.blocks: list[Tensor] = []
         self.slots: dict[int, int] = {}
 
-    def get(self, ids: Ids) -> Tensor:
+    def get(self, ids: Ints) -> Tensor:
         if not self.slots:
             return self.first.expand(len(ids), -1)
         slots = np.array([self.slots.get(k, -1) for k in ids.tolist()])
@@ -51,7 +50,7 @@ class MemoryRows:
             return self.blocks[0].index_select(0, self._index(slots))
         return torch.stack([self.first if slot < 0 else self._row(slot) for slot in slots.tolist()])
 
-    def put(self, ids: Ids, rows: Tensor) -> None:
+    def put(self, ids: Ints, rows: Tensor) -> None:
         if not self.first.numel():
             return
         slots = np.array([self.slots.setdefault(k, len(self.slots)) for k in ids.tolist()])
@@ -64,11 +63,11 @@ class MemoryRows:
         else:
             torch._foreach_copy_([self._row(slot) for slot in slots.tolist()], list(rows.unbind()))
 
-    def touched(self) -> Ids:
+    def touched(self) -> Ints:
         return np.fromiter(self.slots, dtype=np.int64, count=len(self.slots))
 
     def _row(self, slot: int) -> Tensor:
         return self.blocks[slot // self.block][slot % self.block]
 
-    def _index(self, places: Ids) -> Tensor:
+    def _index(self, places: Ints) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(places)).to(self.first.device)

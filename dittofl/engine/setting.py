@@ -1,6 +1,6 @@
 """What every engine is bound to, and which minibatch each evaluation of a visit sees."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, cast
@@ -10,14 +10,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dittofl.batches import Batch, Ints, Stream
-from dittofl.engine.rows import Ids, Rows
+from dittofl.batches import Batch, Stream
+from dittofl.engine.rows import Rows
 from dittofl.errors import require
 from dittofl.federation import PARTS, Federation, Part
 from dittofl.inputs import Inputs, each
 from dittofl.objective import Objective, prepared
 from dittofl.seeds import Purpose
-from dittofl.types import Down, Epochs, GlobalSolver, On, Sent, Solver
+from dittofl.types import Down, Epochs, GlobalSolver, Ints, On, Sent, Solver
+
+Key = tuple[int, bytes]  # the identity of a minibatch within a visit
 
 PART_OF: dict[On, Part] = {On.TRAIN: "train", On.VALIDATION: "validation"}
 
@@ -62,7 +64,7 @@ class Setting:
 class Visit(NamedTuple):
     """One visit to a cohort: which solvers run on whose rows, and what came down to them."""
 
-    ids: Ids
+    ids: Ints
     visits: Ints  # [m] how often each was visited before
     solvers: Mapping[str, Solver]
     rows: Mapping[str, Rows]
@@ -86,10 +88,10 @@ class Engine(Protocol):
     def visit(self, visit: Visit) -> Sent | None:
         """Runs the solvers, keeps their rows, and returns what the lead sends, [m, …]."""
 
-    def models(self, solver: Solver, rows: Rows, ids: Ids, down: Down) -> Tensor:
+    def models(self, solver: Solver, rows: Rows, ids: Ints, down: Down) -> Tensor:
         """What devices serve, [m, P]."""
 
-    def outputs(self, models: Tensor, ids: Ids, part: Part) -> Tensor:
+    def outputs(self, models: Tensor, ids: Ints, part: Part) -> Tensor:
         """Outputs on all samples of the devices' parts, one after the other; models is w [P] or one row each [m, P]."""
 
 
@@ -109,45 +111,40 @@ class Plan:
         self.drawn = {name: list(accumulate(ask.on is On.NEXT for ask in asks)) for name, asks in self.asks.items()}
         self.draws = {name: self._draws(solver, self.steps[name]) for name, solver in visit.solvers.items()}
         self.lead = np.zeros(len(self.ids), dtype=np.int64) if visit.lead is None else self.draws[visit.lead]
-        self.lengths = {
-            name: _per_unique(self.steps[name], lambda steps, solver=solver: len(solver.asks(steps)))
-            for name, solver in visit.solvers.items()
-        }
-        self._batches: dict[tuple[int, bytes], Batch] = {}
+        self._shared, self._names = int(self.lead.min()), {name: its.tobytes() for name, its in self.draws.items()}
+        self.lengths = {name: self._lengths(solver, self.steps[name]) for name, solver in visit.solvers.items()}
 
     def _steps(self, solver: Solver) -> Ints:
         if isinstance(solver.steps, Epochs):
             return solver.steps.count * self.stream.per_epoch[self.ids]
         return np.full(len(self.ids), solver.steps, dtype=np.int64)
 
+    def _lengths(self, solver: Solver, steps: Ints) -> Ints:
+        return _per_unique(steps, lambda count: len(solver.asks(count)))
+
     def _draws(self, solver: Solver, steps: Ints) -> Ints:
         return _per_unique(steps, lambda count: sum(ask.on is On.NEXT for ask in solver.asks(count)))
 
-    def feed(self, name: str, i: int) -> tuple[int, bytes]:
+    def feed(self, name: str, i: int) -> Key:
         """The identity of the minibatch that evaluation i of a solver sees: equal keys, equal samples."""
         q = self.drawn[name][i] - 1
         require(q >= 0, f"{name!r} asks for the same minibatch before its first")
-        return q, b"" if (q < self.lead).all() else self.draws[name].tobytes()
+        return q, b"" if q < self._shared else self._names[name]
 
-    def batch(self, feed: tuple[int, bytes]) -> Batch:
-        """The minibatch of a feed, for the whole cohort."""
-        if feed not in self._batches:
-            self._batches[feed] = self._batch(*feed)
-        return self._batches[feed]
-
-    def _batch(self, q: int, draws: bytes) -> Batch:
-        of_round = q < self.lead
-        round_batch = self.stream.take(
-            Purpose.ROUND, self.ids, self.visits * self.lead + np.minimum(q, np.maximum(self.lead - 1, 0))
-        )
+    def batch(self, feed: Key, chosen: Ints) -> Batch:
+        """The minibatches of a feed for some devices of the cohort."""
+        q, draws = feed
+        ids, visits, lead = self.ids[chosen], self.visits[chosen], self.lead[chosen]
+        of_round = q < lead
+        round_batch = self.stream.take(Purpose.ROUND, ids, visits * lead + np.minimum(q, np.maximum(lead - 1, 0)))
         if not draws:
             return round_batch
-        beyond = np.maximum(np.frombuffer(draws, dtype=np.int64) - self.lead, 0)
-        further = self.stream.take(Purpose.FURTHER, self.ids, self.visits * beyond + np.maximum(q - self.lead, 0))
-        chosen = np.where(of_round[:, None], round_batch.places, further.places)
-        return Batch(chosen, further.width, np.where(of_round, round_batch.key, further.key))
+        beyond = np.maximum(np.frombuffer(draws, dtype=np.int64)[chosen] - lead, 0)
+        further = self.stream.take(Purpose.FURTHER, ids, visits * beyond + np.maximum(q - lead, 0))
+        places = np.where(of_round[:, None], round_batch.places, further.places)
+        return Batch(places, further.width, np.where(of_round, round_batch.key, further.key))
 
 
-def _per_unique(values: Ints, count: "object") -> Ints:
-    table = {value: count(value) for value in np.unique(values).tolist()}  # type: ignore[operator]
+def _per_unique(values: Ints, count: Callable[[int], int]) -> Ints:
+    table = {value: count(value) for value in np.unique(values).tolist()}
     return np.array([table[value] for value in values.tolist()], dtype=np.int64)

@@ -1,25 +1,25 @@
 """The batched engine: the cohort's rows are stacked, and each evaluation of all of them is one batched gradient."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.func import vmap
 
+from dittofl.engine.chunks import Chunks
 from dittofl.engine.columns import columned
+from dittofl.engine.compiler import compiles
 from dittofl.engine.feeds import Feed, Feeds, Lazy
-from dittofl.engine.lockstep import Key, Turn, answer, mapped, script, walk
-from dittofl.engine.rows import Ids, Rows
-from dittofl.engine.setting import PART_OF, Plan, Setting, Visit
-from dittofl.errors import whole
+from dittofl.engine.lockstep import Turn, answer, mapped, script, walk
+from dittofl.engine.rows import Rows
+from dittofl.engine.setting import PART_OF, Key, Plan, Setting, Visit
+from dittofl.errors import require, short, whole
 from dittofl.federation import Part
 from dittofl.seeds import Purpose
-from dittofl.types import Down, On, Sent, Solver
-
-BUDGET = 2**31  # bytes that one chunk of devices may hold
+from dittofl.types import Down, Ints, On, Sent, Solver
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +38,18 @@ class Vmap:
     def __post_init__(self) -> None:
         if self.chunk is not None:
             whole("Vmap", "chunk", self.chunk, 1)
+        for name, given in (("fuse", self.fuse), ("compile", self.compile)):
+            either = isinstance(given, bool) or (given is None and name == "compile")
+            require(either, f"Vmap needs {name}=True or False, got {name}={short(given)}")
 
     def bind(self, setting: Setting) -> "VmapEngine":
         return VmapEngine(self, setting)
+
+
+@cache
+def compiled_walk() -> Any:
+    """`walk`, compiled as a whole; not held by an engine, so that a run can be pickled."""
+    return torch.compile(walk, dynamic=False)
 
 
 class VmapEngine:
@@ -48,25 +57,25 @@ class VmapEngine:
 
     def __init__(self, how: Vmap, setting: Setting) -> None:
         self.how, self.setting, self.objective = how, setting, setting.objective
-        self.compiled = setting.device.type == "cuda" if how.compile is None else how.compile
-        self.walk = torch.compile(walk, dynamic=False) if self.compiled else walk
+        self.compiled = compiles(how.compile, setting.device.type)
         if self.compiled:
             self.objective = replace(self.objective, module=columned(self.objective.module))
         self.feeds = Feeds(setting, static=self.compiled)
-        self.fitting = cache(self._fitting)  # asked once: what is free later would change shapes from round to round
+        self.chunks = Chunks(setting, how.chunk, compiled=self.compiled)
 
     def on(self, setting: Setting) -> "VmapEngine":
         return VmapEngine(self.how, setting)
 
     def probe(self) -> None:
         """One mapped gradient on two devices, uncompiled; it fails where module or loss cannot be mapped."""
+        stream, w = self.setting.stream, self.objective.w0
         ids = np.array([0, self.setting.federation.K - 1])
-        w = self.objective.w0
-        batch = self.setting.stream.take(Purpose.ROUND, ids, np.zeros(2, dtype=np.int64))
-        batch = batch._replace(places=batch.places[:, :1], width=np.ones_like(batch.width))
-        if not self.objective.mixes:
-            turn = Turn(0, On.NEXT, (0, b""), None, True, ())
-            answer(self.objective, turn, w.expand(2, 1, -1), self.feeds.minibatch(batch, np.arange(2)), w)
+        of = np.full(2, stream.width.argmax()) if self.objective.mixes else ids
+        batch = stream.take(Purpose.ROUND, of, np.zeros(2, dtype=np.int64))
+        if not self.objective.mixes:  # one sample will do
+            batch = batch._replace(places=batch.places[:, :1], width=np.ones_like(batch.width))
+        turn = Turn(0, On.NEXT, (0, b""), None, True, ())
+        answer(self.objective, turn, w.expand(2, 1, -1), self.feeds.minibatch(batch), w)
         self.outputs(w.expand(2, -1), ids, "train")
 
     def visit(self, visit: Visit) -> Sent | None:
@@ -81,9 +90,10 @@ class VmapEngine:
         return sent
 
     def _visit(self, visit: Visit, plan: Plan) -> Sent | None:
-        pieces: list[tuple[Ids, dict[str, Tensor]]] = []
-        for chosen in self._chunks(visit, plan):
-            kept, sent = self._walk(visit, plan, chosen)
+        pieces: list[tuple[Ints, dict[str, Tensor]]] = []
+        turns = script(plan, visit.solvers)
+        for chosen in self.chunks.of_visit(visit, turns):
+            kept, sent = self._walk(visit, plan, turns, chosen)
             for name, rows in kept.items():
                 visit.rows[name].put(visit.ids[chosen], rows)
             pieces.append((chosen, sent))
@@ -94,15 +104,17 @@ class VmapEngine:
         back = self.setting.put(np.argsort(np.concatenate([chosen for chosen, _ in pieces])))
         return Sent(**{key: torch.cat([sent[key] for _, sent in pieces])[back] for key in pieces[0][1]})
 
-    def _walk(self, visit: Visit, plan: Plan, chosen: Ids) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def _walk(
+        self, visit: Visit, plan: Plan, turns: tuple[Turn, ...], chosen: Ints
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """All solvers of some devices, from their rows to what they keep and send."""
         ids = visit.ids[chosen]
-        turns, compiled = script(plan, visit.solvers), self.compiled and not visit.once
+        compiled = self.compiled and not visit.once
         samples = {turn.feed: turn.on for turn in turns}
 
         def gather(feed: Key) -> Feed:
             part = PART_OF.get(samples[feed])
-            return self.feeds.minibatch(plan.batch(feed), chosen) if part is None else self.feeds.part(ids, part)
+            return self.feeds.minibatch(plan.batch(feed, chosen)) if part is None else self.feeds.part(ids, part)
 
         feeds = {feed: gather(feed) for feed in samples} if compiled else Lazy(gather)
         rows = {name: visit.rows[name].get(ids) for name in visit.solvers}
@@ -116,42 +128,19 @@ class VmapEngine:
             # A Python number would be compiled in; schedules take a 0-d tensor as well. Strides are compiled in too.
             down = down._replace(t=self.setting.put(np.array(down.t, dtype=np.float64)))
             rows = {name: row.contiguous() for name, row in rows.items()}
-        go, objective = (self.walk, self.objective) if compiled else (walk, self.setting.objective)
+        go, objective = (compiled_walk(), self.objective) if compiled else (walk, self.setting.objective)
         return go(objective, dict(visit.solvers), visit.lead, turns, down, n, rows, feeds, active)
 
-    def _chunks(self, visit: Visit, plan: Plan) -> Iterator[Ids]:
-        """Places in the cohort, together as many as memory allows; of one size where padding would change results."""
-        groups = [np.arange(len(visit.ids))]
-        if not self.objective.paddable:
-            sizes = np.stack(
-                [self.setting.federation.sizes(part)[visit.ids] for part in ("train", "validation")], axis=1
-            )
-            whole = any(ask.on in PART_OF for asks in plan.asks.values() for ask in asks)
-            by = sizes if whole else self.setting.stream.width[visit.ids][:, None]
-            _, label = np.unique(by, axis=0, return_inverse=True)
-            groups = [np.flatnonzero(label.reshape(-1) == one) for one in range(label.max() + 1)]
-        for group in groups:
-            chunk = self.how.chunk or self.fitting(len(visit.solvers), int(self.setting.stream.width[visit.ids].max()))
-            for a in range(0, len(group), chunk):
-                yield group[a : a + chunk]
-
-    def _fitting(self, models: int, samples: int) -> int:
-        """How many devices fit into the budget: rows, their copies in the step, and what a backward pass holds."""
-        device = self.setting.device
-        budget = torch.cuda.mem_get_info(device)[0] // 4 if device.type == "cuda" else BUDGET
-        elements = models * (8 * self.objective.layout.P + 3 * samples * self.objective.activations)
-        return max(1, budget // (elements * self.objective.w0.element_size()))
-
-    def _n(self, ids: Ids) -> Tensor:
+    def _n(self, ids: Ints) -> Tensor:
         """Sample counts as float64, so that arithmetic with them is not rounded to single precision."""
         return self.setting.put(self.setting.stream.n[ids].astype(np.float64))
 
-    def models(self, solver: Solver, rows: Rows, ids: Ids, down: Down) -> Tensor:
+    def models(self, solver: Solver, rows: Rows, ids: Ints, down: Down) -> Tensor:
         served: Tensor = mapped(lambda row, n: solver.model(row, down._replace(n=n)), rows.get(ids), self._n(ids))
         return served
 
     @torch.no_grad()
-    def outputs(self, models: Tensor, ids: Ids, part: Part) -> Tensor:
+    def outputs(self, models: Tensor, ids: Ints, part: Part) -> Tensor:
         self.objective.module.eval()
         sizes = self.setting.federation.sizes(part)[ids]
         if models.dim() == 1 and not self.objective.mixes:
@@ -159,22 +148,9 @@ class VmapEngine:
             pieces = self.setting.put(index).split(self.objective.piece(len(index)))
             return torch.cat([self.objective.forward(models, self.setting.inputs(one)) for one in pieces])
         out: dict[int, Tensor] = {}
-        for chosen in self._by_size(sizes):
+        for chosen in self.chunks.by_size(sizes):
             feed = self.feeds.part(ids[chosen], part)
             rows = models.expand(len(chosen), -1) if models.dim() == 1 else models[self.setting.put(chosen)]
             answers = vmap(self.objective.forward)(rows, feed.x)
             out |= {int(a): answer[: sizes[a]] for a, answer in zip(chosen, answers, strict=True)}
         return torch.cat([out[a] for a in range(len(ids)) if sizes[a]])
-
-    def _by_size(self, sizes: Ids) -> Iterator[Ids]:
-        """Devices of like size together, so that little is filled up; of one size where outputs mix."""
-        order = np.argsort(sizes, kind="stable")
-        order = order[sizes[order] > 0]
-        a = 0
-        while a < len(order):
-            fits = self.fitting(1, int(sizes[order[-1]]))
-            b = min(a + fits, len(order))
-            if self.objective.mixes:
-                b = min(b, int(np.searchsorted(sizes[order], sizes[order[a]], side="right")))
-            yield order[a:b]
-            a = b

@@ -17,10 +17,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from dittofl.engine.rows import Ids
 from dittofl.errors import InputError, require, short
 from dittofl.experiment.files import read_json, told, write, write_json
 from dittofl.federated import Federated, Saved
+from dittofl.types import Ints
 
 MANIFEST = "manifest.json"
 PIECE = 2**26  # elements of rows read or written at a time
@@ -49,7 +49,7 @@ class Checkpoints:
             self.manifest = Manifest(**its | {"rows": tuple(its["rows"])})
         self.changed: set[int] = set()
 
-    def visited(self, ids: Ids) -> None:
+    def visited(self, ids: Ints) -> None:
         """Remembers whose rows the next checkpoint must hold."""
         self.changed.update(ids.tolist())
 
@@ -84,7 +84,7 @@ class Checkpoints:
             files.setdefault(solver, []).append(file)
         return Saved(self.manifest.t, self.state(), {solver: self._rows(solver, its) for solver, its in files.items()})
 
-    def _rows(self, solver: str, files: list[str]) -> Iterator[tuple[Ids, Tensor]]:
+    def _rows(self, solver: str, files: list[str]) -> Iterator[tuple[Ints, Tensor]]:
         for file in files:
             tensors = dict(self._read(file))
             yield tensors[f"{solver}.ids"].numpy(), tensors[f"{solver}.rows"]
@@ -119,7 +119,7 @@ class Checkpoints:
                 path.unlink()
 
 
-def _pieces(run: Federated, ids: Ids, generation: int) -> Iterator[tuple[str, dict[str, Tensor]]]:
+def _pieces(run: Federated, ids: Ints, generation: int) -> Iterator[tuple[str, dict[str, Tensor]]]:
     """The rows of some devices, of all solvers that keep any, in files of bounded size."""
     number = 0
     for name, store in run.rows.items():

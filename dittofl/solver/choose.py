@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dittofl.errors import require, short, whole
+from dittofl.errors import finite, require, short, whole
 from dittofl.optimiser import Chain, Rate
 from dittofl.solver.ditto import Ditto
 from dittofl.types import Steps
@@ -56,7 +56,8 @@ class LambdaRule:
 
     Li et al. 2021, "Tuning λ", before it is known how strong the attack is: rows of `Ditto` and `Choose` among them. A
     device with too little validation data takes 1, or .1 under a strong attack, which is any A3, or one with more than
-    half of the devices malicious. `strong` and `lambdas` override that.
+    half of the devices malicious. `strong` and `lambdas` override that; where that λ is not among `lambdas`, such a
+    device takes the middle one (of an even number the upper).
 
     >>> LambdaRule(lr=0.1).rows(strong=True)[1].few
     'lam=0.1'
@@ -83,7 +84,8 @@ def lambda_rule(
 ) -> tuple[dict[str, Ditto], Choose]:  # fmt: skip
     """The paper's rule: the personal rows to train and how each device chooses among them.
 
-    A strong attack is any A3, or one with more than half of the devices malicious.
+    A strong attack is any A3, or one with more than half of the devices malicious. A device with too little validation
+    data takes λ = 1 (strong: .1), or the middle one of `lambdas` without it.
 
     >>> personal, rule = lambda_rule(strong=False, lr=0.1)
     >>> sorted(personal), rule.few
@@ -92,7 +94,9 @@ def lambda_rule(
     require(isinstance(strong, bool), f"lambda_rule needs strong=True or False, got strong={strong!r}")
     lambdas = LAMBDAS[strong] if lambdas is None else lambdas
     require(
-        isinstance(lambdas, list | tuple) and len({f"{lam:g}" for lam in lambdas}) == len(lambdas) >= 1,
+        isinstance(lambdas, list | tuple)
+        and all(map(finite, lambdas))
+        and len({f"{lam:g}" for lam in lambdas}) == len(lambdas) >= 1,
         f"lambda_rule needs lambdas=(…,), distinct numbers to choose from, got lambdas={short(lambdas)}",
     )
     rows = {f"lam={lam:g}": Ditto(lam=lam, lr=lr, steps=steps, through=through, proximal=proximal) for lam in lambdas}

@@ -50,4 +50,5 @@ class Ditto:
         if not self.proximal:
             return descend(s, plus(g[0], lam, s.at - down.w), eta, self.through)
         d, states = turned(s, g[0], self.through)
-        return Walk((s.at - eta * d + eta * lam * down.w) / (1 + eta * lam), states)
+        share = 1 / (1 + eta * lam)  # as a mean of the two, whose weights cannot overflow
+        return Walk(share * (s.at - eta * d) + (1 - share) * down.w, states)
