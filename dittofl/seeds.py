@@ -76,5 +76,5 @@ def generator(seed: int, purpose: Purpose, *counters: ArrayLike, device: str | t
 
 
 def tag(device_id: object) -> int:
-    """The 64-bit name of a device in the streams of its own: those draws depend on its id, not on its place in a list."""
+    """The 64-bit name of a device in the streams of its own: those depend on its id, not on its place in a list."""
     return int.from_bytes(hashlib.blake2b(str(device_id).encode(), digest_size=8).digest(), "little")
