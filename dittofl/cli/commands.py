@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from dittofl.cli.theory import theory
+
 PATH = click.Path(path_type=Path)
 
 
@@ -102,4 +104,4 @@ def new(folder: Path) -> None:
     go(folder)
 
 
-commands = (run, list_, report, compare, export, predict, new)
+commands = (run, list_, report, compare, export, predict, new, theory)

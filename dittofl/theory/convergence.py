@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dittofl.engine import Loop
-from dittofl.errors import require, short, whole
+from dittofl.errors import nonnegative, require, short, whole
 from dittofl.federate import federate
 from dittofl.federation import Federation
 from dittofl.method import Method
@@ -143,6 +143,8 @@ def run(
     """
     require(len(seeds) > 0, f"run needs a seed for every run, got seeds={short(seeds)}: give seeds=range(4)")
     require(len(lams) > 0, f"run needs a λ, got lams={short(lams)}: give lams=(1.0,)")
+    for lam in lams:
+        nonnegative("run", "every λ", lam)
     whole("run", "rounds", rounds, 2)
     drawn = quadratics.drawn()
     mu, L = drawn.curvature

@@ -1,0 +1,112 @@
+"""`dittofl theory`: which λ to expect, and what it gains."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+LAMS = (0.0, 0.1, 1.0, 10.0, float("inf"))
+NAMES = {0.0: "0 (local)", float("inf"): "∞ (global)"}
+
+
+@click.group()
+def theory() -> None:
+    """The paper's theory: the best λ and its error, exact and simulated, and how fast v_k converges."""
+
+
+def problem(command: Any) -> Any:
+    """The options of both estimation problems."""
+    for option in reversed((
+        click.option("--sigma", type=float, default=0.8, show_default=True, help="Std of a sample's noise."),
+        click.option("--tau", type=float, default=0.1, show_default=True, help="Std of benign devices' true models."),
+        click.option("--devices", type=int, default=8, show_default=True, help="K."),
+        click.option("--malicious", type=int, default=0, show_default=True, help="K_a of them."),
+        click.option("--tau-a", type=float, help="Std of malicious devices' models."),
+        click.option("--trials", type=int, default=2000, show_default=True, help="Of the simulation."),
+        click.option("--seed", type=int, default=0, show_default=True),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@theory.command("point-estimation")
+@problem
+@click.option("--n", type=int, default=30, show_default=True, help="Samples of a device.")
+@click.option("--figures", type=click.Path(path_type=Path), help="Draw Figures 2 and 3 of the paper into this folder.")
+def point_estimation(n: int, figures: Path | None, **given: Any) -> None:
+    """F_k = ½ (w − x̄_k)²: every device estimates a mean."""
+    from dittofl.theory.point import Point
+
+    its = Point(n=n, **_named(given))
+    _told(its, its, given)
+    if figures is not None:
+        from dittofl.theory.figures import figure2, figure3
+
+        figures.mkdir(parents=True, exist_ok=True)
+        for name, draw in (("figure2", figure2), ("figure3", figure3)):
+            draw(figures / f"{name}.png")
+            click.echo(f"{figures / name}.png")
+
+
+@theory.command("linear-regression")
+@problem
+@click.option("--n", type=int, default=30, show_default=True, help="Samples of a device.")
+@click.option("--d", type=int, default=5, show_default=True, help="Dimensions.")
+@click.option("--beta", type=float, help="X_kᵀX_k = β I (default: n).")
+def linear_regression(n: int, d: int, beta: float | None, **given: Any) -> None:
+    """F_k = 1/(2n) ‖X_k w − y_k‖² with X_kᵀX_k = β I."""
+    import numpy as np
+
+    from dittofl.theory.orthogonal import Orthogonal
+
+    its = Orthogonal(n=n, d=d, beta=float(n) if beta is None else beta, **_named(given))
+    _told(its, its.with_inputs(np.random.default_rng(given["seed"])), given)
+
+
+@theory.command()
+@click.option("--rounds", type=int, default=400, show_default=True)
+@click.option("--lam", "lams", type=float, multiple=True, default=(0.1, 1.0), show_default=True, help="λ; repeat it.")
+@click.option("--seeds", type=int, default=2, show_default=True, help="Runs to average.")
+@click.option("--solver", type=click.Choice(["fedavg", "fedprox"]), default="fedavg", show_default=True)
+@click.option("--figure", type=click.Path(path_type=Path), help="Draw both solvers into this file.")
+def convergence(rounds: int, lams: tuple[float, ...], seeds: int, solver: str, figure: Path | None) -> None:
+    """‖v_k^t − v_k*‖² against ‖w^t − w*‖² on quadratics, with partial participation."""
+    from dittofl.theory.convergence import FEDAVG, FEDPROX, Quadratics, run
+
+    solved = FEDAVG if solver == "fedavg" else FEDPROX
+    trace = run(Quadratics(), lams=lams, rounds=rounds, seeds=range(seeds), solved=solved)
+    click.echo(f"{'':<10}{'at round ' + str(int(trace.t[-1])):>16}{'~ 1/t to the power':>20}{'largest over g(t)':>19}")
+    click.echo(f"{'w':<10}{trace.w[-1]:>16.3g}{-trace.slope(trace.w):>20.2f}")
+    for lam, v in trace.v.items():
+        name = f"v, λ={lam:g}"
+        click.echo(f"{name:<10}{v[-1]:>16.3g}{-trace.slope(v):>20.2f}{trace.ratio(lam).max():>19.2f}")
+    if figure is not None:
+        from dittofl.theory.figures import figure_convergence
+
+        figure_convergence(figure, rounds=rounds, seeds=range(seeds), lams=lams)
+        click.echo(str(figure))
+
+
+def _named(given: dict[str, Any]) -> dict[str, Any]:
+    names = {"sigma": "sigma", "tau": "tau", "devices": "K", "malicious": "K_a", "tau_a": "tau_a"}
+    return {ours: given[theirs] for theirs, ours in names.items()}
+
+
+def _told(exact: Any, drawn: Any, given: dict[str, Any]) -> None:
+    """A line for every λ: the exact error and spread over benign devices, and both simulated."""
+    import numpy as np
+
+    from dittofl.theory.simulation import simulate
+
+    lams = sorted({*LAMS, exact.lam_star})
+    its = simulate(drawn, lams, trials=given["trials"], rng=np.random.default_rng(given["seed"]))
+    star = "λ*_a" if given["malicious"] else "λ*"
+    click.echo(f"{star} = {exact.lam_star:.4f}   least error {exact.least_error:.6f}   fairest λ {exact.fairest:.4f}\n")
+    click.echo(f"{'λ':<14}{'error':>11}{'simulated':>24}{'variance':>12}{'simulated':>24}")
+    for i, lam in enumerate(lams):
+        name = NAMES.get(lam, f"{star} = {lam:.4g}" if lam == exact.lam_star else f"{lam:g}")
+        error, variance = float(exact.error(lam)), float(exact.variance(lam))
+        click.echo(
+            f"{name:<14}{error:>11.6f}{its.error[i]:>14.6f} ± {its.error_se[i]:.5f}"
+            f"{variance:>12.3g}{its.variance[i]:>15.3g} ± {its.variance_se[i]:.1g}"
+        )
