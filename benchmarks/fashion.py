@@ -1,89 +1,31 @@
 """Fashion-MNIST in the authors' setting: rounds per second, and the accuracies of four columns of Table 9.
 
-    python benchmarks/fashion.py --data FOLDER [--device cuda] [--rounds 5000] [--attack 'A1 50%'] [--out FILE.json]
+    python benchmarks/fashion.py [--data FOLDER] [--device cuda] [--rounds 5000] [--attack 'A1 50%'] [--out FILE.json]
 
 500 devices of five consecutive classes with the authors' seeded sizes, 10 devices a round drawn by size, 2 minibatch
 steps of 16 at learning rate .05, a CNN of 3,274,634 parameters; w and four v_k (local, λ = .1, 1, 2) trained together
-on all of the train part. FOLDER holds the four idx.gz files (Debian: dataset-fashion-mnist).
+on all of the train part. The four idx.gz files are found where the library looks for them, or in FOLDER.
 """
 
 import argparse
-import gzip
 import json
 import platform
 import time
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import nn
 
-from dittofl import A1, A2, A3, SGD, Attack, BySize, Ditto, Federation, Local, Loop, Method, Task, Vmap, federate
+from dittofl import A1, A2, A3, SGD, Attack, BySize, Ditto, Local, Loop, Method, Task, Vmap, federate
+from dittofl.datasets import fashion
 from dittofl.engine.rows import MemoryRows
+from dittofl.models import fashion_cnn
 
 MODELS = ("global", "local", "lam=0.1", "lam=1", "lam=2")
 PAPER = {  # Table 9: sample-weighted mean test accuracy of MODELS
     "clean": (0.911, 0.876, 0.929, 0.946, 0.945), "A1 50%": (0.855, 0.876, 0.909, 0.935, 0.935),
     "A2 50%": (0.882, 0.876, 0.914, 0.930, 0.923), "A3 20%": (0.551, 0.874, 0.903, 0.831, 0.785),
 }  # fmt: skip
-
-
-def idx(path: Path) -> np.ndarray:
-    """An IDX file of unsigned bytes."""
-    raw = gzip.decompress(path.read_bytes())
-    shape = np.frombuffer(raw, ">i4", raw[3], 4)
-    return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
-
-
-def partition(train_y: np.ndarray, test_y: np.ndarray, devices: int = 500) -> list[tuple[list[int], list[int]]]:
-    """The authors' partition: sizes and class shares by numpy's legacy generator, seed 233; pools taken in order."""
-    rng = np.random.RandomState(233)
-    sizes = rng.lognormal(3, 1, devices) + 10
-    sizes = sizes / sizes.sum() * len(train_y)
-    pools = [[np.flatnonzero(labels == c) for c in range(10)] for labels in (train_y, test_y)]
-    at = np.zeros((2, 10), dtype=int)
-    given: list[tuple[list[int], list[int]]] = []
-    for u in range(devices):
-        shares = rng.lognormal(1, 1, 5)
-        shares = shares / shares.sum()
-        mine: tuple[list[int], list[int]] = ([], [])
-        for j, share in enumerate(shares):
-            c = (u + j) % 10
-            for part, wanted in enumerate((int(share * sizes[u]) + 1, int(share * sizes[u] / 6) + 1)):
-                pool = pools[part][c]
-                if at[part, c] + wanted > len(pool):
-                    at[part, c] = 0
-                mine[part].extend(pool[at[part, c] : at[part, c] + wanted].tolist())
-                at[part, c] += wanted
-        given.append(mine)
-    return given
-
-
-def federation(folder: Path) -> Federation:
-    train_x, train_y = idx(folder / "train-images-idx3-ubyte.gz"), idx(folder / "train-labels-idx1-ubyte.gz")
-    test_x, test_y = idx(folder / "t10k-images-idx3-ubyte.gz"), idx(folder / "t10k-labels-idx1-ubyte.gz")
-    mean, std = train_x.mean(0, dtype=np.float64), train_x.std(0, dtype=np.float64) + 0.001
-    train_x, test_x = (((x - mean) / std).astype(np.float32)[:, None] for x in (train_x, test_x))
-    mine = partition(train_y, test_y)
-    return Federation.from_parts(
-        train={u: (train_x[a], train_y[a]) for u, (a, _) in enumerate(mine)},
-        test={u: (test_x[b], test_y[b]) for u, (_, b) in enumerate(mine)},
-    )
-
-
-def cnn(seed: int = 0) -> nn.Module:
-    """The authors' CNN with Glorot-uniform kernels and zero biases."""
-    net = nn.Sequential(
-        nn.Conv2d(1, 32, 5, padding="same"), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 5, padding="same"), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(3136, 1024), nn.ReLU(), nn.Linear(1024, 10),
-    )  # fmt: skip
-    draws = torch.Generator().manual_seed(seed)
-    for layer in net:
-        if isinstance(layer, nn.Conv2d | nn.Linear):
-            nn.init.xavier_uniform_(layer.weight, generator=draws)
-            nn.init.zeros_(layer.bias)
-    return net
 
 
 def method() -> Method:
@@ -99,7 +41,7 @@ ATTACKS: dict[str, Attack | None] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("/usr/share/datasets/fashion-mnist"))
+    parser.add_argument("--data")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rounds", type=int, default=5000)
     parser.add_argument("--warm-up", type=int, default=50)
@@ -110,11 +52,12 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_float32_matmul_precision("high")  # TF32 on a GPU
     torch.backends.cudnn.allow_tf32 = True
-    data = federation(given.data)
+    data = fashion(data=given.data)
     print(data)
     engine = Vmap(compile=not given.no_compile) if given.device == "cuda" else Loop()
+    torch.manual_seed(0)
     run = federate(
-        Task(cnn(), nn.CrossEntropyLoss()), data, method(), rounds=given.rounds, cohort=10,
+        Task(fashion_cnn(), nn.CrossEntropyLoss()), data, method(), rounds=given.rounds, cohort=10,
         attack=ATTACKS[given.attack], sampling=BySize(), engine=engine, device=given.device,
     )  # fmt: skip
     begun = start = time.perf_counter()
