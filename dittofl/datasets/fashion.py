@@ -1,15 +1,38 @@
 """Fashion-MNIST on 500 devices of five classes, as Li et al. 2021 partition it."""
 
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dittofl.datasets import idx
-from dittofl.datasets.places import located
-from dittofl.errors import require, whole
+from dittofl.datasets.fetch import Content
+from dittofl.datasets.places import Source
+from dittofl.errors import fraction, require, whole
 from dittofl.federation import Federation
 
-PARTS = ("train", "t10k")
-FILES = tuple(f"{part}-{what}-ubyte.gz" for part in PARTS for what in ("images-idx3", "labels-idx1"))
+CONTENTS = {
+    "train-images-idx3-ubyte.gz": Content(
+        47_040_016, "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"
+    ),
+    "train-labels-idx1-ubyte.gz": Content(60_008, "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"),
+    "t10k-images-idx3-ubyte.gz": Content(7_840_016, "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"),
+    "t10k-labels-idx1-ubyte.gz": Content(10_008, "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"),
+}
+SOURCE = Source(
+    name="fashion",
+    advice="install Debian's package dataset-fashion-mnist, or give the folder of the four files",
+    forms=(tuple(CONTENTS),),
+    packaged="/usr/share/datasets/fashion-mnist",
+    addresses=(
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
+        "https://storage.googleapis.com/tensorflow/tf-keras-datasets",
+    ),
+    contents=CONTENTS,
+    origin="Xiao, Rasul, Vollgraf 2017, https://github.com/zalandoresearch/fashion-mnist",
+    licence="MIT",
+    fingerprint="bd713bc895ce2c9d945220989fd039992a11a1ca887ad29ce588bb073420e600",
+)
 Ints = NDArray[np.int64]
 
 
@@ -20,28 +43,32 @@ def fashion(*, devices: int = 500, validation: float = 0.0, data: str | None = N
     each device's train part, its last samples, as the authors do (.1) before they choose λ.
     """
     whole("fashion", "devices", devices, 1)
-    require(
-        isinstance(validation, int | float) and 0 <= validation < 1,
-        f"fashion needs 0 ≤ validation < 1, got validation={validation!r}",
-    )
-    folder = located(
-        "fashion", FILES, data=data, packaged="/usr/share/datasets/fashion-mnist",
-        advice="install Debian's package dataset-fashion-mnist, or give the folder of the four files as data=",
-    )  # fmt: skip
-    (train, train_y), (test, test_y) = (
-        [idx.read(folder / file) for file in FILES[place : place + 2]] for place in (0, 2)
-    )
-    for images, labels, part in ((train, train_y, "train"), (test, test_y, "test")):
-        proper = images.shape[1:] == (28, 28) and labels.shape == images.shape[:1] and labels.max(initial=0) < 10
-        require(proper, f"fashion: {folder} holds {part} images {images.shape} and labels {labels.shape}: get it again")
-    mean, std = train.mean(0, dtype=np.float64), train.std(0, dtype=np.float64) + 0.001
-    x, z = (((images - mean) / std).astype(np.float32)[:, None] for images in (train, test))
+    fraction("fashion", "validation", validation)
+    (train, train_y), (test, test_y) = _files(SOURCE.folder(data))
+    mean = train.mean(0, dtype=np.float64)
+    # Line by line of an image: for all of them at once numpy would hold every image in float64, several times.
+    std = np.stack([train[:, i].std(0, dtype=np.float64) for i in range(28)]) + 0.001
+
+    def pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        return np.asarray((images - mean) / std, dtype=np.float32)[:, None]
+
     mine = partition(train_y, test_y, devices)
     federation = Federation.from_parts(
-        train={u: (x[a], train_y[a].astype(np.int64)) for u, (a, _) in enumerate(mine)},
-        test={u: (z[b], test_y[b].astype(np.int64)) for u, (_, b) in enumerate(mine)},
+        train={u: (pixels(train[a]), train_y[a].astype(np.int64)) for u, (a, _) in enumerate(mine)},
+        test={u: (pixels(test[b]), test_y[b].astype(np.int64)) for u, (_, b) in enumerate(mine)},
     )
     return federation.hold_out(validation) if validation else federation
+
+
+def _files(folder: Path) -> list[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+    """Images and labels to train and to test."""
+    found = []
+    for part in ("train", "t10k"):
+        images, labels = (idx.read(folder / f"{part}-{what}-ubyte.gz") for what in ("images-idx3", "labels-idx1"))
+        proper = images.shape[1:] == (28, 28) and labels.shape == images.shape[:1] and labels.max(initial=0) < 10
+        require(proper, f"fashion: {folder} holds {part} images {images.shape} and labels {labels.shape}: get it again")
+        found.append((images, labels))
+    return found
 
 
 def partition(train_y: NDArray[np.uint8], test_y: NDArray[np.uint8], devices: int = 500) -> list[tuple[Ints, Ints]]:

@@ -1,36 +1,86 @@
-"""Where data sets lie: a folder that is named, $DITTOFL_DATA, the user's cache, a distribution's package."""
+"""Where data sets lie: in a named folder, $DITTOFL_DATA, the user's cache, a distribution's package, or on the web."""
 
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from dittofl.errors import InputError, require
+import platformdirs
+
+from dittofl.datasets.fetch import Content, fetch
+from dittofl.errors import InputError
+
+VARIABLE = "DITTOFL_DATA"
+log = logging.getLogger("dittofl")
 
 
-def located(name: str, files: Sequence[str], *, data: str | None, packaged: str | None = None, advice: str) -> Path:
-    """The first of those folders that holds all files, itself or in a folder called `name`; refused with advice.
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A data set's files: what they are called, where they may lie, and where they come from.
 
-    >>> located("none", ["a.gz"], data="/", advice="make one")
+    `forms` are lists of files, each a name or a pattern; a folder, or its folder called `name`, holds the data where it
+    has all files of one form. Files whose `contents` are known and that have an address are downloaded into the cache
+    where no folder holds them.
+
+    >>> Source(name="none", forms=(("a.gz",),), advice="make one").folder("/")
     Traceback (most recent call last):
     dittofl.errors.InputError: none: / holds no a.gz, and no folder none with it: make one
     """
-    wanted = ", ".join(files)
-    if data is not None:
-        found = _holding(Path(data).expanduser(), name, files)
-        require(found, f"{name}: {data} holds no {wanted}, and no folder {name} with it: {advice}")
-        return found  # type: ignore[return-value]
-    named = os.environ.get("DITTOFL_DATA")
-    cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "dittofl"
-    for folder in (named, cache, packaged):
-        found = None if folder is None else _holding(Path(folder).expanduser(), name, files)
-        if found is not None:
-            return found
-    asked = "$DITTOFL_DATA is not set" if named is None else f"$DITTOFL_DATA is {named}"
-    raise InputError(f"{name}: found no {wanted} ({asked}, the cache is {cache}): {advice}")
 
+    name: str
+    advice: str  # how to get them
+    forms: tuple[tuple[str, ...], ...]
+    packaged: str | None = None  # the folder of a distribution's package
+    addresses: tuple[str, ...] = ()  # folders on the web, tried in turn
+    contents: Mapping[str, Content] = field(default_factory=dict)  # of every file, where they are known
+    origin: str = ""  # who made it
+    licence: str = ""
+    fingerprint: str = ""  # of the federation that it is by default
 
-def _holding(folder: Path, name: str, files: Sequence[str]) -> Path | None:
-    for place in (folder, folder / name):
-        if all((place / file).is_file() for file in files):
+    @property
+    def wanted(self) -> str:
+        """The files in words."""
+        return ", or ".join(", ".join(files) for files in self.forms)
+
+    @property
+    def places(self) -> dict[str, Path]:
+        """The folders that are looked at where none is named, in order, by what they are."""
+        named = os.environ.get(VARIABLE)
+        these = {f"${VARIABLE}": named, "the cache": str(cache()), "a package": self.packaged}
+        return {what: Path(path).expanduser() for what, path in these.items() if path}
+
+    def found(self, data: str | Path | None = None) -> Path | None:
+        """The first folder that holds the files; where one is named, that or none."""
+        places = self.places.values() if data is None else (Path(data).expanduser(),)
+        held = (place for folder in places for place in (folder, folder / self.name) if self._in(place))
+        return next(held, None)
+
+    def _in(self, place: Path) -> bool:
+        return any(all(any(place.glob(file)) for file in files) for files in self.forms)
+
+    def folder(self, data: str | Path | None = None) -> Path:
+        """The folder of the files, which are downloaded if need be and possible; refused with advice."""
+        place = self.found(data)
+        if place is not None:
             return place
-    return None
+        if data is not None:
+            raise InputError(
+                f"{self.name}: {data} holds no {self.wanted}, and no folder {self.name} with it: {self.advice}"
+            )
+        if self.addresses:
+            log.warning("%s is in no folder here: downloading it into %s", self.name, cache() / self.name)
+            return fetch(self.name, self.addresses, self.contents, cache() / self.name, advice=self.advice)
+        named = os.environ.get(VARIABLE)
+        asked = f"${VARIABLE} is {named}" if named else f"${VARIABLE} is not set"
+        raise InputError(f"{self.name}: found no {self.wanted} ({asked}, the cache is {cache()}): {self.advice}")
+
+
+def cache() -> Path:
+    """The user's cache of data sets: ~/.cache/dittofl, or what the platform and $XDG_CACHE_HOME say."""
+    return platformdirs.user_cache_path("dittofl", appauthor=False)
+
+
+def located(name: str, files: Sequence[str], *, data: str | None, packaged: str | None = None, advice: str) -> Path:
+    """The first folder that holds all files; refused with advice."""
+    return Source(name=name, forms=(tuple(files),), packaged=packaged, advice=advice).folder(data)
