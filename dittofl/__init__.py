@@ -40,12 +40,13 @@ from dittofl.optimiser import Adam, ClipNorm, Decay, Momentum
 from dittofl.personalise import personalise
 from dittofl.sampling import BySize, Uniform
 from dittofl.schedule import Cosine, Geometric, Inverse
-from dittofl.server import Add, Clusters, Share
+from dittofl.server import Add, Clusters, Control, FedAdagrad, FedAdam, FedAvgM, FedYogi, Share, Votes
 from dittofl.solver import (
     APFL,
     EWC,
     IFCA,
     L2SGD,
+    RSA,
     SGD,
     SKL,
     Choose,
@@ -58,6 +59,7 @@ from dittofl.solver import (
     PerFedAvg,
     PFedMe,
     Prox,
+    Scaffold,
     finetune,
     lambda_rule,
 )
@@ -78,6 +80,7 @@ __all__ = [
     "IFCA",
     "IPM",
     "L2SGD",
+    "RSA",
     "SGD",
     "SKL",
     "Adam",
@@ -93,6 +96,7 @@ __all__ = [
     "Classes",
     "ClipNorm",
     "Clusters",
+    "Control",
     "Cosine",
     "Decay",
     "Ditto",
@@ -103,6 +107,10 @@ __all__ = [
     "FangKrum",
     "FangTrimmedMean",
     "Features",
+    "FedAdagrad",
+    "FedAdam",
+    "FedAvgM",
+    "FedYogi",
     "Federated",
     "Federation",
     "Forge",
@@ -135,6 +143,7 @@ __all__ = [
     "Related",
     "Replace",
     "Report",
+    "Scaffold",
     "Send",
     "Sent",
     "Share",
@@ -145,6 +154,7 @@ __all__ = [
     "Task",
     "Uniform",
     "Vmap",
+    "Votes",
     "estimate",
     "federate",
     "finetune",

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dittofl.errors import InputError, blamed, short
-from dittofl.types import Aggregator, Grouping, Report, Server
+from dittofl.types import Aggregator, Grouping, Receiving, Report, Server
 
 
 def sound(report: Report) -> tuple[Report, int]:
@@ -49,6 +49,8 @@ def begun(aggregator: Aggregator, server: Server, w0: Tensor) -> Any:
 
 def combined(aggregator: Aggregator, server: Server, report: Report, state: Any) -> tuple[Tensor, Any]:
     """δ and the next state; where the server keeps groups δ is [groups, P], and 0 for one without a report."""
+    if isinstance(server, Receiving):
+        report = server.receive(report)
     if not isinstance(server, Grouping):
         return aggregated(aggregator, report, state)
     group, delta, states = (

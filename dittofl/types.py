@@ -175,6 +175,14 @@ class NeedsSolver(Protocol):
 
 
 @runtime_checkable
+class Receiving(Protocol):
+    """A server that reads every report in its own way before they are aggregated."""
+
+    def receive(self, report: Report) -> Report:
+        """The reports as the aggregator sees them."""
+
+
+@runtime_checkable
 class Grouping(Protocol):
     """A server of several models: every group's reports are aggregated apart, and its δ is [groups, P]."""
 

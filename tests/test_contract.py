@@ -72,9 +72,21 @@ SOLVERS: dict[str, dict[str, Any]] = {
     "IFCA": {"lr": 0.2, "steps": 2},
     "Partial": {"own": ("2.*",), "lr": 0.2, "steps": 2, "first": 1},
     "Greedy": {"lr": 0.2, "steps": 3},
+    "Scaffold": {"lr": 0.2, "steps": 3},
+    "RSA": {"lam": 0.3, "lr": 0.2, "steps": 2},
 }
 AGGREGATORS: dict[str, dict[str, Any]] = {"Mean": {}, "Stateless": {"rule": Median()}}
-SERVERS: dict[str, dict[str, Any]] = {"Add": {"lr": 0.7}, "Clusters": {"groups": 2}, "Share": {}}
+SERVERS: dict[str, dict[str, Any]] = {
+    "Add": {"lr": 0.7},
+    "Clusters": {"groups": 2},
+    "Share": {},
+    "Control": {},
+    "Votes": {"lam": 0.3, "lr": 0.2},
+    "FedAvgM": {},
+    "FedAdagrad": {"lr": 0.1},
+    "FedAdam": {"lr": 0.1},
+    "FedYogi": {"lr": 0.1},
+}
 UPDATES: dict[str, dict[str, Any]] = {
     "Gaussian": {},
     "Replace": {},
@@ -87,7 +99,7 @@ UPDATES: dict[str, dict[str, Any]] = {
     "MinSum": {},
     "ModelReplacement": {},
     "Send": {"value": 3.0},
-    "Forge": {"loss": 10.0, "size": 3, "times": True},
+    "Forge": {"loss": 10.0, "size": 3, "extra": 2.0, "times": True},
 }
 RELABELS: dict[str, dict[str, Any]] = {"Mirror": {"C": 3}, "Relabel": {"source": 1, "target": 0}}
 TRIGGERS: dict[str, dict[str, Any]] = {
@@ -250,10 +262,10 @@ def test_a_solver_is_the_same_on_both_engines(name: str) -> None:
 @each("SOLVERS")
 def test_the_state_of_a_solver_is_made_of_tensors(name: str) -> None:
     solver = built("SOLVERS", name)
-    result = run(TASK, federation(), method(**beside(solver)), rounds=1)
+    result = run(TASK, federation(), method(**beside(solver)), rounds=2)
     w = result.w
     down = result.down()._replace(n=5)
-    row = solver.init(w)
+    row = solver.init(result.w0)
     state = solver.start(row, down)
     for i, ask in enumerate(solver.asks(2)):
         assert tensors(state)

@@ -29,7 +29,8 @@ class Attack:
     devices. With `poisoned` (the default without a backdoor) their train and validation labels are flipped (two
     classes) or redrawn uniformly, or given by `relabel`; a `backdoor` is planted in their train samples. Both are in
     the data from the start; test data stay clean. `update` rewrites what they send, several one after the other, in
-    round `start` and every `every` rounds from there; in other rounds they send what they have trained.
+    round `start` and every `every` rounds from there; in other rounds they send what they have trained. What a solver
+    sends beside Δ_k (SCAFFOLD's Δc_k) is of that training in every round, unless `Forge` rewrites it.
 
     >>> Attack(ratio=0.5).malicious(23, seed=0).sum()
     np.int64(11)

@@ -1,4 +1,4 @@
-"""Reports that no honest device makes: rows of one value, false losses and sizes."""
+"""Reports that no honest device makes: rows of one value, false losses, sizes and extras."""
 
 from dataclasses import dataclass
 
@@ -30,10 +30,10 @@ class Send:
 
 @dataclass(frozen=True, kw_only=True)
 class Forge:
-    """F_k ← `loss`, n_k ← `size`; with `times`, F_k ← loss · F_k and n_k ← size · n_k. Updates stay.
+    """F_k ← `loss`, n_k ← `size`, e_k ← `extra`; with `times`, F_k ← loss · F_k, and so on. Updates stay.
 
-    For aggregators that weigh by losses (TERM, q-FFL, AFL) or by sizes; where an aggregator asks for no losses, none
-    are sent, and there is none to forge. A size that is not whole makes all sizes float64.
+    For aggregators that weigh by losses (TERM, q-FFL, AFL) or by sizes; e_k is what some solvers send beside Δ_k, as
+    `Scaffold` its Δc_k. What is not sent cannot be forged. A size that is not whole makes all sizes float64.
 
     >>> report = Report(delta=torch.zeros(2, 1), size=torch.tensor([5, 5]), loss=torch.tensor([0.5, 0.5]))
     >>> forged = Forge(loss=10.0, size=100, times=True)(report, torch.tensor([True, False]), torch.Generator)
@@ -43,17 +43,21 @@ class Forge:
 
     loss: float | None = None
     size: float | None = None
+    extra: float | None = None
     times: bool = False
 
     def __post_init__(self) -> None:
-        require(self.loss is not None or self.size is not None, "Forge needs loss= or size=, got neither: give one")
-        for name, value in (("loss", self.loss), ("size", self.size)):
-            given = value is None or number(value)
-            require(given, f"Forge needs {name}= to be a number, got {name}={short(value)}")
+        given = {"loss": self.loss, "size": self.size, "extra": self.extra}
+        require(any(value is not None for value in given.values()), "Forge needs loss=, size= or extra=: give one")
+        for name, value in given.items():
+            proper = value is None or number(value)
+            require(proper, f"Forge needs {name}= to be a number, got {name}={short(value)}")
 
     def __call__(self, report: Report, who: Tensor, draw: Draw) -> Report:
         if self.loss is not None and report.loss is not None:
             report = report._replace(loss=self.forged(report.loss, self.loss, who))
+        if self.extra is not None and report.extra is not None:
+            report = report._replace(extra=self.forged(report.extra, self.extra, who))
         if self.size is not None:
             exact = is_whole(self.size, -(2**31)) and self.size < 2**31
             honest = report.size if exact else report.size.double()
@@ -62,6 +66,7 @@ class Forge:
 
     def forged(self, honest: Tensor, value: float, who: Tensor) -> Tensor:
         """One field with the malicious devices' numbers."""
+        who = who.view(-1, *[1] * (honest.dim() - 1))
         return torch.where(who, honest * value, honest) if self.times else honest.masked_fill(who, value)
 
 

@@ -13,8 +13,14 @@ def seen(report: Report, who: Tensor, omniscient: bool) -> Tensor:
     """
     mask = ~who if omniscient else who
     rows = report.delta[mask if bool(mask.any()) else ~mask]
+    sound = finite(rows)
+    return sound if len(sound) else rows
+
+
+def finite(rows: Tensor) -> Tensor:
+    """The rows without NaN and Inf."""
     sound = rows.isfinite().all(1)
-    return rows if bool(sound.all()) or not bool(sound.any()) else rows[sound]
+    return rows if bool(sound.all()) else rows[sound]
 
 
 def spread(rows: Tensor) -> Vector:

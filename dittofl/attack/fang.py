@@ -1,6 +1,7 @@
 """Local model poisoning made for one defence: Krum, or the trimmed mean (Fang, Cao, Jia, Gong 2020).
 
 The paper's local models are here the updates: what the server compares is the same, as w^t is added to all of them.
+Only the reach of the attack on the trimmed mean is then a multiple of the largest update, not of the largest parameter.
 """
 
 from dataclasses import dataclass

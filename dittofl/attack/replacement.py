@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from dittofl.attack.colluding import sending
+from dittofl.attack.colluding import finite, seen, sending
 from dittofl.attack.updates import Draw
 from dittofl.errors import positive, whole
 from dittofl.types import Report
@@ -16,9 +16,10 @@ class ModelReplacement:
 
     Bagdasaryan, Veit, Hua, Estrin, Shmatikov 2020, equation 3: the model sent is γ (X − w) + w. X − w is the mean of
     the attackers' own updates, which they share out, so that X stands once; η is the server's step and n the reports
-    that it averages, by default the cohort. With `omniscient` the benign updates are taken off (the exact form that it
-    approximates), and w becomes X under the plain mean. `Replace` (A3) scales each attacker's own update by the cohort
-    instead: f attackers overshoot f times, the server's step is not made up for, and benign updates stay.
+    that it averages, by default the cohort's but for benign ones that are not finite, which are dropped. With
+    `omniscient` the benign updates are taken off (the exact form that it approximates), and w becomes X under the plain
+    mean. `Replace` (A3) scales each attacker's own update by the cohort instead: f attackers overshoot f times, the
+    server's step is not made up for, and benign updates stay.
 
     >>> import torch
     >>> report = Report(delta=torch.tensor([[2.0], [1.0], [3.0]]), size=torch.ones(3))
@@ -38,7 +39,9 @@ class ModelReplacement:
     def __call__(self, report: Report, who: Tensor, draw: Draw) -> Report:
         if not bool(who.any()):
             return report
-        row = (self.n or len(who)) / self.eta * report.delta[who].mean(0)
+        others = finite(report.delta[~who])
+        n = self.n or int(who.sum()) + len(others)
+        row = n / self.eta * seen(report, who, False).mean(0)
         if self.omniscient:
-            row = row - report.delta[~who].sum(0)
+            row = row - others.sum(0)
         return sending(report, who, row / who.sum())

@@ -15,6 +15,8 @@ from dittofl.solver.partial import Partial
 from dittofl.solver.perfedavg import PerFedAvg
 from dittofl.solver.pfedme import PFedMe
 from dittofl.solver.prox import Prox
+from dittofl.solver.rsa import RSA
+from dittofl.solver.scaffold import Scaffold
 from dittofl.solver.sgd import SGD
 from dittofl.solver.skl import SKL
 
@@ -23,6 +25,7 @@ __all__ = [
     "EWC",
     "IFCA",
     "L2SGD",
+    "RSA",
     "SGD",
     "SKL",
     "Choose",
@@ -36,6 +39,7 @@ __all__ = [
     "Partial",
     "PerFedAvg",
     "Prox",
+    "Scaffold",
     "finetune",
     "lambda_rule",
 ]

@@ -294,6 +294,20 @@ def test_replacement_leaves_the_attackers_model(eta: float) -> None:
             assert_allclose(eta * about.mean(0), X + eta * drawn.benign.sum(0) / m, atol=1e-12 * scale)
 
 
+def test_replacement_counts_the_reports_that_are_averaged() -> None:
+    """Those that are not finite are dropped before the mean, benign or the attackers' own."""
+    for drawn in cohorts(100, least=5):
+        m, f = len(drawn.who), len(drawn.own)
+        bad = torch.tensor([torch.nonzero(~drawn.who)[0], torch.nonzero(drawn.who)[0]] if 1 < f < m else [])
+        if len(bad):
+            given = drawn.report._replace(delta=drawn.report.delta.index_fill(0, bad, math.nan))
+            new = ModelReplacement(omniscient=True)(given, drawn.who, draw).delta
+            averaged = new[new.isfinite().all(1)]
+            X = given.delta[drawn.who & given.delta.isfinite().all(1)].mean(0)
+            assert len(averaged) == m - 1
+            assert_allclose(averaged.mean(0), X, atol=1e-11 * float(averaged.abs().max()))
+
+
 # Broken reports
 
 
@@ -315,6 +329,18 @@ def test_forged_losses_and_sizes(value: float, times: bool) -> None:
             expected = value * honest[drawn.who].double() if times else torch.full((len(drawn.own),), float(value))
             assert_allclose(ours[drawn.who].double(), expected)
         assert new.size.dtype == (torch.int64 if isinstance(value, int) else torch.float64)
+
+
+@pytest.mark.parametrize("times", [False, True])
+def test_forged_extras(times: bool) -> None:
+    """Numbers or rows beside Δ, as solvers send them."""
+    for drawn in cohorts(20):
+        for shape in ((), (3,), (2, 2)):
+            extra = torch.from_numpy(np.random.default_rng(1).normal(size=(len(drawn.who), *shape)))
+            new = Forge(extra=-5.0, times=times)(drawn.report._replace(extra=extra), drawn.who, draw).extra
+            assert torch.equal(new[~drawn.who], extra[~drawn.who])
+            assert_allclose(new[drawn.who], -5 * extra[drawn.who] if times else -5.0)
+    assert Forge(extra=1.0)(drawn.report, drawn.who, draw).extra is None
 
 
 def test_only_what_is_named_is_forged() -> None:
