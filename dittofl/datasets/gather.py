@@ -1,0 +1,142 @@
+"""Samples of chosen devices out of files into the arrays of a federation, each straight to its place, held once.
+
+A `Store` is read twice: its labels, which say what there is; then the chosen samples, block by block. Between the two
+every sample gets its place, so that nothing is held in two copies.
+"""
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dittofl.datasets.reading import intact
+from dittofl.errors import fraction, is_whole, require, short
+from dittofl.federation import Federation, Split, ends, portion
+from dittofl.seeds import Purpose, keys, tag
+from dittofl.types import Ints
+
+Array = NDArray[Any]
+Labels = Mapping[str, Ints]  # of every device, in the order of its samples
+
+
+class Store(Protocol):
+    """Files in one format that hold the samples of devices."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files."""
+
+    def labels(self) -> Labels:
+        """What there is."""
+
+    def samples(self, devices: Container[str]) -> Iterator[tuple[str, int, Array]]:
+        """(device, number of the first sample, the next few) of the wanted devices, each in its own order."""
+
+
+class Moves(NamedTuple):
+    """Samples of one device of a store, by number, and the places that they go to."""
+
+    samples: Ints
+    places: Ints
+
+
+def train_part(n: Ints) -> Ints:
+    """⌊0.8 n⌋, at least 1: what LEAF's programs and the authors' train on."""
+    return np.maximum(portion(n, 0.8), 1)
+
+
+def shuffled(device: str, n: int, seed: int) -> Ints:
+    """The random order of a device's samples, that of `Federation.of`."""
+    return np.argsort(keys(seed, Purpose.SPLIT, tag(device), np.arange(n)))
+
+
+def chosen(owner: str, found: Mapping[str, int], count: int | None, seed: int) -> list[str]:
+    """As many devices, drawn without replacement, and in the order of their names; None: all."""
+    require(is_whole(seed, -(2**63)), f"{owner} needs a whole number as its seed, got seed={short(seed)}")
+    require(count is None or is_whole(count, 1), f"{owner} needs devices ≥ 1 or None, got devices={short(count)}")
+    names = sorted(found)
+    wanted = len(names) if count is None else count
+    got = f"{owner}: the files hold {len(names)} devices with enough samples, expected {wanted} or more"
+    require(wanted <= len(names) > 0, f"{got}: lower devices, or get the whole data")
+    drawn = np.argsort(keys(seed, Purpose.SPLIT, np.array([tag(name) for name in names], dtype=np.uint64)))
+    return [names[k] for k in sorted(drawn[:wanted].tolist())]
+
+
+def split_at_random(labels: Labels, ids: Sequence[str], split: Split | None, seed: int) -> tuple[Ints, list[Any]]:
+    """Bounds, and where the samples of one store go: shuffled by device, then parted as `split` says, or 80/20."""
+    n = np.array([len(labels[id]) for id in ids], dtype=np.int64)
+    train = train_part(n)
+    bounds = ends(np.stack([train, 0 * n, n - train], axis=1) if split is None else split.counts(n))
+    at = dict(zip(ids, bounds[:, 0].tolist(), strict=True))
+    return bounds, [{id: Moves(shuffled(id, k := len(labels[id]), seed), at[id] + np.arange(k)) for id in ids}]
+
+
+def given_parts(train: Labels, test: Labels, ids: Sequence[str]) -> tuple[Ints, list[dict[str, Moves]]]:
+    """Bounds, and where the samples of two stores go: the one trains, the other tests."""
+    n = np.array([(len(train[id]), 0, len(test[id])) for id in ids], dtype=np.int64)
+    bounds = ends(n)
+    moves = [
+        {id: Moves(np.arange(k), start + np.arange(k)) for id, k, start in zip(ids, counts, starts, strict=True)}
+        for counts, starts in ((n[:, 0], bounds[:, 0]), (n[:, 2], bounds[:, 2]))
+    ]
+    return bounds, moves
+
+
+def filled(x: Array, store: Store, labels: Labels, moves: Mapping[str, Moves]) -> None:
+    """Puts samples of a store, which are as many as their labels, where they go."""
+    held = dict.fromkeys(moves, 0)
+    for device, start, block in store.samples(moves):
+        held[device] = start + len(block)
+        samples, places = moves[device]
+        here = (samples >= start) & (samples < held[device])
+        x[places[here]] = block[samples[here] - start]
+    for device, n in held.items():
+        got = f"{n} samples and {len(labels[device])} labels of device {device!r}"
+        intact(n == len(labels[device]), f"{named(store)} holds {got}")
+
+
+def named(store: Store) -> str:
+    """Its files, for messages."""
+    first, *more = store.paths
+    return f"{first}, one of {len(store.paths)} files," if more else str(first)
+
+
+def federation(
+    owner: str, stores: Sequence[Store], choose: Callable[[Mapping[str, int]], Sequence[str]], like: Array, *,
+    split: Split | None, validation: float, seed: int,
+) -> Federation:  # fmt: skip
+    """The chosen devices' samples, each `like` one: of one store split at random, of two as train and test part."""
+    checked(owner, validation, split, len(stores))
+    found = [store.labels() for store in stores]
+    intact(found[0], f"{named(stores[0])} holds no devices")
+    strays = sorted(found[0].keys() ^ found[-1].keys())
+    intact(not strays, f"{named(stores[0])} and {named(stores[-1])} do not both hold devices {strays[:3]}")
+    ids = choose({id: sum(len(its[id]) for its in found) for id in found[0]})
+    if len(found) == 1:
+        bounds, moves = split_at_random(found[0], ids, split, seed)
+    else:
+        bounds, moves = given_parts(found[0], found[1], ids)
+    x = np.empty((int(bounds[-1, 3]), *like.shape), like.dtype)
+    y = np.empty(len(x), dtype=np.int64)
+    for store, labels, its in zip(stores, found, moves, strict=True):
+        filled(x, store, labels, its)
+        for id, (samples, places) in its.items():
+            y[places] = labels[id][samples]
+    return held_out(Federation(tuple(ids), torch.from_numpy(x), torch.from_numpy(y), bounds), validation)
+
+
+def held_out(whole: Federation, validation: float) -> Federation:
+    """The last `validation` of each train part set apart, which the authors do (.1) before they choose λ."""
+    return whole.hold_out(validation) if validation else whole
+
+
+def checked(owner: str, validation: float, split: Split | None, parts: int = 1) -> None:
+    """Refuses settings that contradict each other."""
+    fraction(owner, "validation", validation)
+    require(split is None or isinstance(split, Split), f"{owner} needs split=Split(…) or None, got {short(split)}")
+    require(split is None or parts == 1, f"{owner}: the files are train and test parts already: leave split out")
+    apart = split is None or not split.validation or not validation
+    require(apart, f"{owner}: split= sets validation apart already: leave validation out")

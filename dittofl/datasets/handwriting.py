@@ -1,0 +1,141 @@
+"""FEMNIST's files in the three formats that they are found in, read as labels and images by writer.
+
+A class is 0 … 9 for a digit, 10 … 35 for A … Z, 36 … 61 for a … z; a pixel is in [0, 1], and paper is 1.
+"""
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dittofl.datasets import hdf5, leaf, parquet, pictures
+from dittofl.datasets.gather import Array, Store
+from dittofl.datasets.places import Source
+from dittofl.datasets.reading import intact
+from dittofl.types import Ints
+
+SIDE, CLASSES = 28, 62
+IMAGE = np.zeros((1, SIDE, SIDE), dtype=np.float32)  # what one sample is like
+SHADES = (np.arange(256) / 255).astype(np.float32)
+BLOCK = 1024  # images
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """LEAF's JSON: x holds 784 numbers a sample."""
+
+    paths: tuple[Path, ...]
+
+    def labels(self) -> Mapping[str, Ints]:
+        return leaf.labels(self.paths, classes)
+
+    def samples(self, devices: Container[str]) -> Iterator[tuple[str, int, Array]]:
+        return leaf.samples(self.paths, devices, images)
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """Hugging Face's flwrlabs/femnist: image.bytes (a PNG), writer_id, character."""
+
+    paths: tuple[Path, ...]
+
+    def labels(self) -> Mapping[str, Ints]:
+        found: dict[str, list[Array]] = {}
+        for path in self.paths:
+            columns = {"writer_id": "is_string", "character": "is_integer"}
+            for start, (writers, characters) in parquet.batches(path, columns):
+                y = classes(f"{path}, column character, from row {start}", characters.to_numpy(zero_copy_only=False))
+                for writer, rows in by_writer(writers):
+                    found.setdefault(writer, []).append(y[rows])
+        return {writer: np.concatenate(parts) for writer, parts in found.items()}
+
+    def samples(self, devices: Container[str]) -> Iterator[tuple[str, int, Array]]:
+        seen: dict[str, int] = {}
+        for path in self.paths:
+            columns = {"writer_id": "is_string", "image.bytes": "is_binary"}
+            for start, (writers, pictured) in parquet.batches(path, columns):
+                for writer, rows in by_writer(writers):
+                    first = seen.get(writer, 0)
+                    seen[writer] = first + len(rows)
+                    if writer in devices:
+                        pngs = pictured.take(rows).to_pylist()
+                        names = [f"{path}, row {start + row}, image" for row in rows]
+                        block = np.stack([pictures.gray(*one, SIDE) for one in zip(names, pngs, strict=True)])
+                        yield writer, first, SHADES[block][:, None]
+
+
+@dataclass(frozen=True)
+class Hdf5:
+    """TensorFlow Federated's fed_emnist: examples/<writer>/pixels [n, 28, 28] and label [n]."""
+
+    paths: tuple[Path, ...]
+
+    def labels(self) -> Mapping[str, Ints]:
+        with hdf5.examples(self.paths[0]) as clients:
+            found = ((client, hdf5.column(clients, client, "label")) for client in clients)
+            return {client: classes(hdf5.place(y), hdf5.rows(y)) for client, y in found}
+
+    def samples(self, devices: Container[str]) -> Iterator[tuple[str, int, Array]]:
+        with hdf5.examples(self.paths[0]) as clients:
+            for client in clients:
+                if client in devices:
+                    pixels = hdf5.column(clients, client, "pixels")
+                    for start in range(0, len(pixels), BLOCK):
+                        block = hdf5.rows(pixels, start, start + BLOCK)
+                        yield client, start, images(hdf5.place(pixels), start, block)
+
+
+FORMATS: tuple[tuple[Callable[[tuple[Path, ...]], Store], tuple[tuple[str, ...], ...]], ...] = (
+    (Leaf, (("train/*.json*", "test/*.json*"), ("all_data/*.json*",), ("all_data*.json*",))),
+    (Parquet, (("*.parquet",), ("data/*.parquet",))),
+    (Hdf5, (("fed_emnist*train.h5", "fed_emnist*test.h5"), ("fed_emnist*train.h5",))),
+)
+SOURCE = Source(
+    name="femnist",
+    advice="give the folder of LEAF's JSON, of flwrlabs/femnist's parquet, or of fed_emnist_train.h5",
+    forms=tuple(form for _, forms in FORMATS for form in forms),
+    origin="Caldas et al. 2018, https://leaf.cmu.edu, from NIST Special Database 19",
+    licence="BSD-2-Clause",
+)
+
+
+def stores(data: str | None) -> list[Store]:
+    """The files of the first format that the folder holds: one store, or one to train and one to test."""
+    folder = SOURCE.folder(data)
+    for store, forms in FORMATS:
+        for form in forms:
+            found = [tuple(sorted(folder.glob(pattern))) for pattern in form]
+            if all(found):
+                return [store(paths) for paths in found]
+    return []
+
+
+def classes(where: str, y: Array) -> Ints:
+    """Labels [n], checked."""
+    proper = y.dtype.kind in "iu" and y.ndim == 1 and len(y)
+    intact(proper, f"{where} has labels {y.dtype} {y.shape}, expected whole numbers, one a sample")
+    wrong = np.flatnonzero((y < 0) | (y >= CLASSES))
+    intact(not len(wrong), f"{where} has the labels {y[wrong[:3]]} at samples {wrong[:3]}, expected 0 … {CLASSES - 1}")
+    return y.astype(np.int64)
+
+
+def images(where: str, start: int, block: Array) -> Floats:
+    """Pixels [n, 1, 28, 28] from [n, 784] or [n, 28, 28], checked."""
+    proper = block.dtype.kind in "iuf" and block.shape[1:] in ((SIDE * SIDE,), (SIDE, SIDE))
+    intact(proper, f"{where} has images {block.dtype} {block.shape[1:]}, expected {SIDE * SIDE} numbers each")
+    fine = ((block >= 0) & (block <= 1)).reshape(len(block), -1).all(axis=1)
+    intact(fine.all(), f"{where} has pixels that are not in [0, 1] at sample {start + int(fine.argmin())}")
+    return block.reshape(-1, *IMAGE.shape).astype(np.float32)
+
+
+def by_writer(writers: Any) -> Iterator[tuple[str, Ints]]:
+    """The rows of each writer in a column of names."""
+    coded = writers.dictionary_encode()
+    codes = coded.indices.to_numpy(zero_copy_only=False)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.cumsum(np.bincount(codes, minlength=len(coded.dictionary)))[:-1]
+    return zip(coded.dictionary.to_pylist(), np.split(order, bounds), strict=True)

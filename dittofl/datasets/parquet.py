@@ -1,0 +1,63 @@
+"""Parquet, a batch of rows at a time: columns are checked by type, and no value may be missing."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dittofl.datasets.reading import damaged, intact, package, whole
+
+BATCH = 4096  # rows
+BUFFER = 1 << 20  # bytes; without one a column of a row group is read at once
+
+
+def batches(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[int, list[Any]]]:
+    """(number of the first row, the columns' arrays) of the next rows.
+
+    `columns` are names, or a.b for the field b of the structure a, each with the kind it must be of: the name of a
+    test in pyarrow.types, such as is_integer.
+    """
+    package("pyarrow", extra="parquet", what=f"{path}, parquet,")
+    from pyarrow import parquet
+
+    with whole(path):
+        file = parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True)
+    with file:
+        for name, kind in columns.items():
+            _check(path, file.schema_arrow, name, kind)
+        start = 0
+        for batch in _batches(path, file, [name.split(".")[0] for name in columns]):
+            yield start, [_column(path, batch, name, start) for name in columns]
+            start += len(batch)
+
+
+def _batches(path: Path, file: Any, names: list[str]) -> Iterator[Any]:
+    with whole(path):
+        yield from file.iter_batches(batch_size=BATCH, columns=names, use_threads=False)
+
+
+def _check(path: Path, schema: Any, name: str, kind: str) -> None:
+    from pyarrow import types
+
+    found: Any = schema
+    for part in name.split("."):
+        at = found.get_field_index(part) if hasattr(found, "get_field_index") else -1
+        intact(at >= 0, f"{path} has no column {name}, but {', '.join(schema.names)}")
+        found = found.field(at).type
+    value = found.value_type if types.is_dictionary(found) else found
+    large = f"{kind.replace('is_', 'is_large_')}"
+    proper = getattr(types, kind)(value) or getattr(types, large, lambda _: False)(value)
+    intact(proper, f"{path} has {found} in column {name}, expected {kind.removeprefix('is_')}")
+
+
+def _column(path: Path, batch: Any, name: str, start: int) -> Any:
+    """A column without missing values; dictionaries are written out."""
+    from pyarrow import compute, types
+
+    found, *inner = name.split(".")
+    column = batch.column(batch.schema.get_field_index(found))
+    for field in inner:
+        column = compute.struct_field(column, field)  # missing where the structure is
+    if column.null_count:
+        row = start + compute.index(compute.is_null(column), True).as_py()
+        raise damaged(f"{path} has no value at row {row} of column {name}")
+    return column.dictionary_decode() if types.is_dictionary(column.type) else column
