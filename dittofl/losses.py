@@ -27,6 +27,15 @@ def hinge(out: Tensor, y: Tensor) -> Tensor:
     return F.relu(1 - y * out)
 
 
+def half_square(out: Tensor, y: Tensor) -> Tensor:
+    """½ (out − y)², whose mean over n samples is (1/2n) ‖·‖²: the loss of the paper's theory.
+
+    >>> half_square(torch.tensor([3.0]), torch.tensor([1.0])).tolist()
+    [2.0]
+    """
+    return 0.5 * (out - y) ** 2
+
+
 @dataclass(frozen=True, kw_only=True)
 class SquaredNorm:
     """r(w) = c Σ w_i² over the parameters that match a pattern: what a task may add to F_k as its penalty.
@@ -53,7 +62,7 @@ class SquaredNorm:
 
 SETTLED: dict[tuple[Any, ...], Target] = {
     (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.PoissonNLLLoss, nn.GaussianNLLLoss, nn.KLDivLoss): Real(),
-    (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.poisson_nll_loss, F.kl_div): Real(),
+    (half_square, F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.poisson_nll_loss, F.kl_div): Real(),
     (nn.BCELoss, F.binary_cross_entropy): Binary(threshold=0.5),
     (nn.BCEWithLogitsLoss, F.binary_cross_entropy_with_logits, nn.MultiLabelSoftMarginLoss): Binary(),
     (hinge, nn.SoftMarginLoss, F.soft_margin_loss): Signs(),

@@ -35,6 +35,8 @@ class Purpose(IntEnum):
     AUGMENT = 9
     CENTRES = 12  # the first models of clusters
     DUAL = 13  # coordinates of dual ascent
+    PARTITION = 14  # which device gets which samples
+    SAMPLES = 15  # of made data
 
 
 def mix(z: Keys) -> Keys:

@@ -1,8 +1,21 @@
 """Data sets: functions of a seed and parameters that return a `Federation`."""
 
 from dittofl.datasets.digits import digits
-from dittofl.datasets.fashion import fashion
+from dittofl.datasets.fashion import fashion, fashion_images
 from dittofl.datasets.femnist import femnist
+from dittofl.datasets.partitioned import partitioned
+from dittofl.datasets.quadratic import linear_regression, point_estimation
+from dittofl.datasets.synthetic import synthetic
 from dittofl.datasets.vehicle import vehicle
 
-__all__ = ["digits", "fashion", "femnist", "vehicle"]
+__all__ = [
+    "digits",
+    "fashion",
+    "fashion_images",
+    "femnist",
+    "linear_regression",
+    "partitioned",
+    "point_estimation",
+    "synthetic",
+    "vehicle",
+]

@@ -1,15 +1,18 @@
 """Fashion-MNIST on 500 devices of five classes, as Li et al. 2021 partition it."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from dittofl.datasets import idx
 from dittofl.datasets.fetch import Content
 from dittofl.datasets.places import Source
 from dittofl.errors import fraction, require, whole
-from dittofl.federation import Federation
+from dittofl.federation import Federation, ends
 
 CONTENTS = {
     "train-images-idx3-ubyte.gz": Content(
@@ -31,9 +34,21 @@ SOURCE = Source(
     contents=CONTENTS,
     origin="Xiao, Rasul, Vollgraf 2017, https://github.com/zalandoresearch/fashion-mnist",
     licence="MIT",
-    fingerprint="bd713bc895ce2c9d945220989fd039992a11a1ca887ad29ce588bb073420e600",
+    fingerprints={
+        "fashion": "bd713bc895ce2c9d945220989fd039992a11a1ca887ad29ce588bb073420e600",
+        "fashion_images": "9bab4464d17d2f0c4bbbd1057fc5354a5aa56560e42f74a6e9e04f43b5235ba6",
+    },
 )
+BLOCK = 4096  # images in float64 at a time
 Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+
+class Pictures(NamedTuple):
+    """The content of two files."""
+
+    images: Bytes  # [n, 28, 28]
+    labels: Bytes  # [n]
 
 
 def fashion(*, devices: int = 500, validation: float = 0.0, data: str | None = None) -> Federation:
@@ -44,34 +59,46 @@ def fashion(*, devices: int = 500, validation: float = 0.0, data: str | None = N
     """
     whole("fashion", "devices", devices, 1)
     fraction("fashion", "validation", validation)
-    (train, train_y), (test, test_y) = _files(SOURCE.folder(data))
-    mean = train.mean(0, dtype=np.float64)
-    # Line by line of an image: for all of them at once numpy would hold every image in float64, several times.
-    std = np.stack([train[:, i].std(0, dtype=np.float64) for i in range(28)]) + 0.001
-
-    def pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        return np.asarray((images - mean) / std, dtype=np.float32)[:, None]
-
-    mine = partition(train_y, test_y, devices)
-    federation = Federation.from_parts(
-        train={u: (pixels(train[a]), train_y[a].astype(np.int64)) for u, (a, _) in enumerate(mine)},
-        test={u: (pixels(test[b]), test_y[b].astype(np.int64)) for u, (_, b) in enumerate(mine)},
-    )
+    train, test = _files(SOURCE.folder(data))
+    federation = _federation(train, test, partition(train.labels, test.labels, devices))
     return federation.hold_out(validation) if validation else federation
 
 
-def _files(folder: Path) -> list[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
-    """Images and labels to train and to test."""
+def fashion_images(*, data: str | None = None) -> Federation:
+    """Fashion-MNIST as it is published, on one device: for `partitioned`, and to train in one place."""
+    train, test = _files(SOURCE.folder(data))
+    return _federation(train, test, [(np.arange(len(train.labels)), np.arange(len(test.labels)))])
+
+
+def _federation(train: Pictures, test: Pictures, mine: Sequence[tuple[Ints, Ints]]) -> Federation:
+    """Every device's samples to train and to test, each standardised straight to its place."""
+    mean = train.images.mean(0, dtype=np.float64)
+    # Line by line of an image: for all of them at once numpy would hold every image in float64, several times.
+    std = np.stack([train.images[:, i].std(0, dtype=np.float64) for i in range(28)]) + 0.001
+    bounds = ends(np.array([(len(a), 0, len(b)) for a, b in mine]))
+    x = np.empty((bounds[-1, 3], 1, 28, 28), dtype=np.float32)
+    y = np.empty(len(x), dtype=np.int64)
+    for starts, samples in zip(bounds[:, [0, 2]].tolist(), mine, strict=True):
+        for start, its, pictures in zip(starts, samples, (train, test), strict=True):
+            y[start : start + len(its)] = pictures.labels[its]
+            for at in range(0, len(its), BLOCK):
+                block = its[at : at + BLOCK]
+                x[start + at : start + at + len(block), 0] = (pictures.images[block] - mean) / std
+    return Federation(tuple(map(str, range(len(mine)))), torch.from_numpy(x), torch.from_numpy(y), bounds)
+
+
+def _files(folder: Path) -> list[Pictures]:
+    """Those to train and those to test."""
     found = []
     for part in ("train", "t10k"):
         images, labels = (idx.read(folder / f"{part}-{what}-ubyte.gz") for what in ("images-idx3", "labels-idx1"))
         proper = images.shape[1:] == (28, 28) and labels.shape == images.shape[:1] and labels.max(initial=0) < 10
         require(proper, f"fashion: {folder} holds {part} images {images.shape} and labels {labels.shape}: get it again")
-        found.append((images, labels))
+        found.append(Pictures(images, labels))
     return found
 
 
-def partition(train_y: NDArray[np.uint8], test_y: NDArray[np.uint8], devices: int = 500) -> list[tuple[Ints, Ints]]:
+def partition(train_y: Bytes, test_y: Bytes, devices: int = 500) -> list[tuple[Ints, Ints]]:
     """Each device's train and test samples: sizes and class shares by numpy's legacy generator of seed 233.
 
     Device u holds the classes (u + j) mod 10, j = 0 … 4; the samples of a class are dealt in order, from the start

@@ -36,7 +36,7 @@ class Source:
     contents: Mapping[str, Content] = field(default_factory=dict)  # of every file, where they are known
     origin: str = ""  # who made it
     licence: str = ""
-    fingerprint: str = ""  # of the federation that it is by default
+    fingerprints: Mapping[str, str] = field(default_factory=dict)  # of the federations made of it, by name, by default
 
     @property
     def wanted(self) -> str:

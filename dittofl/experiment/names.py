@@ -15,6 +15,7 @@ from torch import nn
 import dittofl.aggregate
 import dittofl.attack
 import dittofl.datasets
+import dittofl.datasets.partition
 import dittofl.engine
 import dittofl.federation
 import dittofl.losses
@@ -54,9 +55,12 @@ def sections() -> dict[str, dict[str, Callable[..., Any]]]:
     >>> "Ditto" in sections()["solvers"], "digits" in sections()["datasets"]
     (True, True)
     """
-    losses = {name: getattr(nn, name) for name in LOSSES} | _exported(dittofl.losses, "hinge", "SquaredNorm")
+    losses = {name: getattr(nn, name) for name in LOSSES} | _exported(
+        dittofl.losses, "hinge", "half_square", "SquaredNorm"
+    )
     return {
         "datasets": _exported(dittofl.datasets),
+        "partitioners": _exported(dittofl.datasets.partition),
         "models": _exported(dittofl.models),
         "losses": losses,
         "solvers": {name: its for name, its in _exported(dittofl.solver).items() if name != "lambda_rule"},

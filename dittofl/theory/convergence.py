@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from dittofl.engine import Loop
 from dittofl.errors import nonnegative, require, short, whole
 from dittofl.federate import federate
-from dittofl.federation import Federation
 from dittofl.method import Method
 from dittofl.solver import SGD, Ditto, Prox
-from dittofl.task import Task
+from dittofl.theory.instance import Instance, drawn
 from dittofl.theory.point import Array
 from dittofl.theory.regression import Regression
 from dittofl.theory.steps import Power, global_steps, local_steps
@@ -57,42 +54,11 @@ class Quadratics:
     def p(self) -> float:
         return self.cohort / self.K
 
-    def drawn(self) -> "Instance":
+    def drawn(self) -> Instance:
         """Inputs and labels: a function of the fields."""
         rng = np.random.default_rng(self.seed)
         X = [rng.normal(size=(self.n, self.d)) * 2 ** (k / 2 / self.K) for k in range(self.K)]
-        problem = Regression(X=X, sigma=self.sigma, tau=self.tau)
-        w, z = rng.normal(size=(self.K, self.d)) * self.tau, rng.normal(size=(self.K, self.n)) * self.sigma
-        return Instance(problem, [x @ w_k + z_k for x, w_k, z_k in zip(X, w, z, strict=True)])
-
-
-class Instance(NamedTuple):
-    """One draw of the quadratics; w* and v_k* are those of `Regression.estimate`."""
-
-    problem: Regression
-    y: list[Array]
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """μ and L: every F_k is μ-strongly convex and L-smooth."""
-        values = np.linalg.eigvalsh(self.problem.H)
-        return float(values.min()), float(values.max())
-
-    def federation(self) -> Federation:
-        parts = enumerate(zip(self.problem.X, self.y, strict=True))
-        return Federation.from_parts(train={k: (torch.tensor(x), torch.tensor(y)) for k, (x, y) in parts}, test={})
-
-    def task(self) -> Task:
-        """⟨v, x⟩ with ½ (out − y)², begun at 0."""
-        # Without a draw from torch's global generator.
-        module = nn.utils.skip_init(nn.Linear, self.problem.d, 1, bias=False, dtype=torch.float64)
-        nn.init.zeros_(module.weight)
-        return Task(module, half_square)
-
-
-def half_square(out: Tensor, y: Tensor) -> Tensor:
-    """½ (out − y)², whose mean over n samples is (1/2n) ‖·‖²."""
-    return 0.5 * (out - y) ** 2
+        return drawn(Regression(X=X, sigma=self.sigma, tau=self.tau), rng)
 
 
 @dataclass(frozen=True, kw_only=True)
