@@ -1,5 +1,6 @@
 """Data sets: functions of a seed and parameters that return a `Federation`."""
 
+from dittofl.datasets.celeba import celeba
 from dittofl.datasets.digits import digits
 from dittofl.datasets.fashion import fashion, fashion_images
 from dittofl.datasets.femnist import femnist
@@ -9,6 +10,7 @@ from dittofl.datasets.synthetic import synthetic
 from dittofl.datasets.vehicle import vehicle
 
 __all__ = [
+    "celeba",
     "digits",
     "fashion",
     "fashion_images",

@@ -26,6 +26,8 @@ def femnist(
     dittofl.errors.InputError: femnist needs least ≥ 2, a whole number, got least=1
     """
     whole("femnist", "least", least, 2)
+    if devices is not None:
+        whole("femnist", "devices", devices, 1)
 
     def choose(found: Mapping[str, int]) -> Sequence[str]:
         return gather.chosen("femnist", {id: n for id, n in found.items() if n >= least}, devices, seed)

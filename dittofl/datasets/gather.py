@@ -22,6 +22,15 @@ Array = NDArray[Any]
 Labels = Mapping[str, Ints]  # of every device, in the order of its samples
 
 
+def classes(where: str, y: Array, C: int) -> Ints:
+    """Labels [n] in 0 … C−1, which some files write as 0.0."""
+    proper = y.dtype.kind in "iuf" and y.ndim == 1 and len(y) and np.isfinite(y).all() and not (y % 1).any()
+    intact(proper, f"{where} has labels {y.dtype} {y.shape}, expected whole numbers, one a sample")
+    wrong = np.flatnonzero((y < 0) | (y >= C))
+    intact(not len(wrong), f"{where} has the labels {y[wrong[:3]]} at samples {wrong[:3]}, expected 0 … {C - 1}")
+    return y.astype(np.int64)
+
+
 class Store(Protocol):
     """Files in one format that hold the samples of devices."""
 
@@ -56,11 +65,10 @@ def shuffled(device: str, n: int, seed: int) -> Ints:
 def chosen(owner: str, found: Mapping[str, int], count: int | None, seed: int) -> list[str]:
     """As many devices, drawn without replacement, and in the order of their names; None: all."""
     require(is_whole(seed, -(2**63)), f"{owner} needs a whole number as its seed, got seed={short(seed)}")
-    require(count is None or is_whole(count, 1), f"{owner} needs devices ≥ 1 or None, got devices={short(count)}")
     names = sorted(found)
     wanted = len(names) if count is None else count
-    got = f"{owner}: the files hold {len(names)} devices with enough samples, expected {wanted} or more"
-    require(wanted <= len(names) > 0, f"{got}: lower devices, or get the whole data")
+    enough = f"{owner}: the files hold {len(names)} devices with as many samples, expected {wanted} or more"
+    require(wanted <= len(names), f"{enough}: ask for fewer, or get the whole data")
     drawn = np.argsort(keys(seed, Purpose.SPLIT, np.array([tag(name) for name in names], dtype=np.uint64)))
     return [names[k] for k in sorted(drawn[:wanted].tolist())]
 

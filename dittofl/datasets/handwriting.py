@@ -5,6 +5,7 @@ A class is 0 … 9 for a digit, 10 … 35 for A … Z, 36 … 61 for a … z; a 
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dittofl.datasets import hdf5, leaf, parquet, pictures
-from dittofl.datasets.gather import Array, Store
+from dittofl.datasets.gather import Array, Store, classes
 from dittofl.datasets.places import Source
 from dittofl.datasets.reading import intact
 from dittofl.types import Ints
@@ -31,7 +32,7 @@ class Leaf:
     paths: tuple[Path, ...]
 
     def labels(self) -> Mapping[str, Ints]:
-        return leaf.labels(self.paths, classes)
+        return leaf.labels(self.paths, characters)
 
     def samples(self, devices: Container[str]) -> Iterator[tuple[str, int, Array]]:
         return leaf.samples(self.paths, devices, images)
@@ -47,8 +48,8 @@ class Parquet:
         found: dict[str, list[Array]] = {}
         for path in self.paths:
             columns = {"writer_id": "is_string", "character": "is_integer"}
-            for start, (writers, characters) in parquet.batches(path, columns):
-                y = classes(f"{path}, column character, from row {start}", characters.to_numpy(zero_copy_only=False))
+            for start, (writers, coded) in parquet.batches(path, columns):
+                y = characters(f"{path}, column character, from row {start},", coded.to_numpy(zero_copy_only=False))
                 for writer, rows in by_writer(writers):
                     found.setdefault(writer, []).append(y[rows])
         return {writer: np.concatenate(parts) for writer, parts in found.items()}
@@ -77,7 +78,7 @@ class Hdf5:
     def labels(self) -> Mapping[str, Ints]:
         with hdf5.examples(self.paths[0]) as clients:
             found = ((client, hdf5.column(clients, client, "label")) for client in clients)
-            return {client: classes(hdf5.place(y), hdf5.rows(y)) for client, y in found}
+            return {client: characters(hdf5.place(y), hdf5.rows(y)) for client, y in found}
 
     def samples(self, devices: Container[str]) -> Iterator[tuple[str, int, Array]]:
         with hdf5.examples(self.paths[0]) as clients:
@@ -89,6 +90,7 @@ class Hdf5:
                         yield client, start, images(hdf5.place(pixels), start, block)
 
 
+characters = partial(classes, C=CLASSES)
 FORMATS: tuple[tuple[Callable[[tuple[Path, ...]], Store], tuple[tuple[str, ...], ...]], ...] = (
     (Leaf, (("train/*.json*", "test/*.json*"), ("all_data/*.json*",), ("all_data*.json*",))),
     (Parquet, (("*.parquet",), ("data/*.parquet",))),
@@ -112,15 +114,6 @@ def stores(data: str | None) -> list[Store]:
             if all(found):
                 return [store(paths) for paths in found]
     return []
-
-
-def classes(where: str, y: Array) -> Ints:
-    """Labels [n], checked."""
-    proper = y.dtype.kind in "iu" and y.ndim == 1 and len(y)
-    intact(proper, f"{where} has labels {y.dtype} {y.shape}, expected whole numbers, one a sample")
-    wrong = np.flatnonzero((y < 0) | (y >= CLASSES))
-    intact(not len(wrong), f"{where} has the labels {y[wrong[:3]]} at samples {wrong[:3]}, expected 0 … {CLASSES - 1}")
-    return y.astype(np.int64)
 
 
 def images(where: str, start: int, block: Array) -> Floats:

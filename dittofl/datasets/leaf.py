@@ -64,6 +64,8 @@ def samples(
             if part == "x" and user in users:
                 where = f"{path}, user {user!r}, x"
                 for start, rows in _blocks(where, text):
+                    mixed = len({row.dtype.kind == "U" for row in rows}) > 1
+                    intact(not mixed, f"{where} mixes numbers and texts from sample {start}")
                     with whole(where):
                         block = np.stack(rows)
                     yield user, start, checked(where, start, block)
@@ -78,15 +80,16 @@ def _blocks(where: str, text: Pull) -> Iterator[tuple[int, list[Array]]]:
         if len(rows) == BLOCK:
             yield start, rows
             start, rows = i, []
-        rows.append(array(f"{where}, sample {i}", text.value()))
+        rows.append(array(f"{where}, sample {i},", text.value(), least=0))
     yield start, rows
 
 
-def array(where: str, value: object) -> Array:
-    """A list of numbers or of texts, or of equally long lists of them."""
+def array(where: str, value: object, least: int = 1) -> Array:
+    """Numbers or texts, in lists at `least` so deep and equally long."""
     with whole(where):
         found = np.array(value)
-    intact(found.ndim and found.dtype.kind in "ifU", f"{where} is no list of numbers or names, all of one shape")
+    proper = found.ndim >= least and found.dtype.kind in "ifU"
+    intact(proper, f"{where} is no list of numbers or names, all of one shape")
     return found
 
 

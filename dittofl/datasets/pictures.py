@@ -1,6 +1,7 @@
 """Pictures in files: PNG, JPEG."""
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from dittofl.datasets.reading import damaged, intact, package, whole
 
 Bytes = NDArray[np.uint8]
+BICUBIC = 3  # Pillow's number for it
 
 
 def gray(where: str, raw: bytes, side: int) -> Bytes:
@@ -18,6 +20,13 @@ def gray(where: str, raw: bytes, side: int) -> Bytes:
         proper = image.mode == "L" and image.size == (side, side)
         intact(proper, f"{where} is a picture {got}, expected {side} × {side} of mode L")
         return np.asarray(image)
+
+
+def colours(path: Path, side: int) -> Bytes:
+    """[3, side, side]: a picture of any size, made that large by the default filter of Pillow since its release 7."""
+    with whole(path), _opened(str(path), path, "JPEG", "PNG") as image:
+        resized = image.convert("RGB").resize((side, side), BICUBIC)
+        return np.asarray(resized).transpose(2, 0, 1)
 
 
 def _opened(where: str, file: Any, *formats: str) -> Any:

@@ -102,7 +102,7 @@ def test_mistakes_in_parameters(tmp_path: Path) -> None:
     as_hdf5(tmp_path)
     folder = str(tmp_path)
     for wrong, match in (
-        ({}, "5 devices with enough samples, expected 205"),
+        ({}, "5 devices with as many samples, expected 205"),
         ({"devices": 0}, "devices ≥ 1"),
         ({"devices": 2, "least": 1}, "least ≥ 2"),
         ({"devices": 4, "least": 6}, "hold 2 devices"),
