@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from dittofl.attack.backdoor import Planting, aimed, planted
 from dittofl.attack.replacement import ModelReplacement
 from dittofl.attack.updates import Draw, Gaussian, Replace, UpdateAttack
-from dittofl.errors import an_instance, blamed, finite, require, short, whole
+from dittofl.errors import an_instance, blamed, finite, is_whole, require, short, whole
 from dittofl.federation import Federation
 from dittofl.inputs import Inputs
 from dittofl.seeds import Keys, Purpose, generator, keys
@@ -19,6 +19,7 @@ from dittofl.target import Target
 from dittofl.types import Report
 
 Relabel = Callable[[Tensor, Keys], Tensor]  # (labels, one key each) → poisoned labels
+Devices = tuple[int, ...]  # places in the federation, 0 … K − 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +27,12 @@ class Attack:
     """A fixed set of malicious devices: K_a = `count`, or ⌊ratio K⌋, drawn once from a stream of their own.
 
     A smaller set is part of a larger one, and the set depends on the seed and K alone: every method meets the same
-    devices. With `poisoned` (the default without a backdoor) their train and validation labels are flipped (two
-    classes) or redrawn uniformly, or given by `relabel`; a `backdoor` is planted in their train samples. Both are in
-    the data from the start; test data stay clean. `update` rewrites what they send, several one after the other, in
-    round `start` and every `every` rounds from there; in other rounds they send what they have trained. What a solver
-    sends beside Δ_k (SCAFFOLD's Δc_k) is of that training in every round, unless `Forge` rewrites it.
+    devices. `devices` names them instead, by their places 0 … K − 1. With `poisoned` (the default without a backdoor)
+    their train and validation labels are flipped (two classes) or redrawn uniformly, or given by `relabel`; a
+    `backdoor` is planted in their train samples. Both are in the data from the start; test data stay clean. `update`
+    rewrites what they send, several one after the other, in round `start` and every `every` rounds from there; in
+    other rounds they send what they have trained. What a solver sends beside Δ_k (SCAFFOLD's Δc_k) is of that training
+    in every round, unless `Forge` rewrites it.
 
     >>> Attack(ratio=0.5).malicious(23, seed=0).sum()
     np.int64(11)
@@ -38,6 +40,7 @@ class Attack:
 
     ratio: float | None = None
     count: int | None = None
+    devices: Devices | None = None
     poisoned: bool | None = None
     relabel: Relabel | None = None
     backdoor: Planting | None = None
@@ -47,10 +50,10 @@ class Attack:
     strong: bool | None = None  # None: any replacement, or more than half of the devices
 
     def __post_init__(self) -> None:
-        require(
-            (self.ratio is None) != (self.count is None),
-            f"an attack needs either ratio= or count=, got ratio={self.ratio!r} and count={self.count!r}",
-        )
+        sets = {"ratio": self.ratio, "count": self.count, "devices": self.devices}
+        named = " and ".join(f"{name}={short(its)}" for name, its in sets.items() if its is not None)
+        chosen = sum(its is not None for its in sets.values())
+        require(chosen == 1, f"an attack needs one of ratio=, count=, devices=, got {named or 'none'}")
         if self.ratio is not None:
             require(
                 finite(self.ratio) and 0 <= self.ratio <= 1,
@@ -58,6 +61,12 @@ class Attack:
             )
         if self.count is not None:
             whole("an attack", "count", self.count, 0)
+        if self.devices is not None:
+            places = isinstance(self.devices, tuple) and all(is_whole(place, 0) for place in self.devices)
+            require(
+                places and len(set(self.devices)) == len(self.devices),
+                f"an attack needs devices=(0, …), distinct places in the federation, got {short(self.devices)}",
+            )
         whole("an attack", "start", self.start, 0)
         whole("an attack", "every", self.every, 1)
         fits = self.backdoor is None or an_instance(self.backdoor, Planting)
@@ -77,14 +86,21 @@ class Attack:
 
     def size(self, K: int) -> int:
         """K_a; the ratio is read as the decimal it was written as, so that 0.29 of 100 is 29."""
+        if self.devices is not None:
+            outside = [place for place in self.devices if place >= K]
+            require(
+                not outside, f"the attack names devices {outside}, the federation has 0 to {K - 1}: correct devices"
+            )
+            return len(self.devices)
         count = int(self.count) if self.count is not None else int(Fraction(str(float(self.ratio or 0))) * K)
         require(count <= K, f"the attack wants {count} malicious devices, the federation has {K}: lower count")
         return count
 
     def malicious(self, K: int, seed: int) -> NDArray[np.bool_]:
         """Which of the K devices are malicious."""
-        who = np.zeros(K, dtype=np.bool_)
-        who[np.argsort(keys(seed, Purpose.MALICIOUS, np.arange(K)))[: self.size(K)]] = True
+        who, count = np.zeros(K, dtype=np.bool_), self.size(K)
+        drawn = np.argsort(keys(seed, Purpose.MALICIOUS, np.arange(K)))[:count]
+        who[drawn if self.devices is None else list(self.devices)] = True
         return who
 
     def is_strong(self, K: int) -> bool:
@@ -146,20 +162,25 @@ def rewritten(update: UpdateAttack, report: Report, who: Tensor, draw: Draw) -> 
     return sent
 
 
-def A1(*, ratio: float | None = None, count: int | None = None, relabel: Relabel | None = None) -> Attack:
+def A1(
+    *, ratio: float | None = None, count: int | None = None, devices: Devices | None = None,
+    relabel: Relabel | None = None,
+) -> Attack:  # fmt: skip
     """Label poisoning: flipped (two classes) or uniformly random train labels (Li et al. 2021, Definition 1)."""
-    return Attack(ratio=ratio, count=count, relabel=relabel)
+    return Attack(ratio=ratio, count=count, devices=devices, relabel=relabel)
 
 
 def A2(
-    *, ratio: float | None = None, count: int | None = None, std: float | None = None, poisoned: bool = True
-) -> Attack:
+    *, ratio: float | None = None, count: int | None = None, devices: Devices | None = None, std: float | None = None,
+    poisoned: bool = True,
+) -> Attack:  # fmt: skip
     """Random updates: zero-mean Gaussian in place of Δ_k, after training on poisoned labels (Definition 1)."""
-    return Attack(ratio=ratio, count=count, poisoned=poisoned, update=Gaussian(std=std))
+    return Attack(ratio=ratio, count=count, devices=devices, poisoned=poisoned, update=Gaussian(std=std))
 
 
 def A3(
-    *, ratio: float | None = None, count: int | None = None, factor: float | None = None, poisoned: bool = True
-) -> Attack:
+    *, ratio: float | None = None, count: int | None = None, devices: Devices | None = None,
+    factor: float | None = None, poisoned: bool = True,
+) -> Attack:  # fmt: skip
     """Model replacement: Δ_k scaled to dominate the mean, after training on poisoned labels (Definition 1)."""
-    return Attack(ratio=ratio, count=count, poisoned=poisoned, update=Replace(factor=factor))
+    return Attack(ratio=ratio, count=count, devices=devices, poisoned=poisoned, update=Replace(factor=factor))

@@ -257,6 +257,16 @@ def test_broken_senders_are_dropped_and_counted(engine: Any) -> None:
         assert bool(result.w.isfinite().all())
 
 
+@pytest.mark.parametrize("make", [A1, A2, A3, Attack])
+def test_devices_may_be_named(make: Any) -> None:
+    for seed in range(3):
+        for devices in ((), (3,), (4, 0, 1)):
+            assert np.flatnonzero(make(devices=devices).malicious(5, seed)).tolist() == sorted(devices)
+    assert Attack(devices=(0, 1, 2)).is_strong(5) != Attack(devices=(0, 1)).is_strong(5)
+    result = run(TASK, federation(), method(), rounds=1, attack=make(devices=(1, 4)))
+    assert result.malicious.tolist() == [False, True, False, False, True]
+
+
 def test_strong_attacks() -> None:
     for update in (Replace(), ModelReplacement(), (Forge(size=3), ModelReplacement()), (Replace(), Gaussian())):
         assert Attack(count=1, update=update).is_strong(10)
@@ -314,6 +324,10 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "value of truth": (lambda: Send(value=True), r"Send needs value=.*True"),
     "nothing forged": (lambda: Forge(), r"Forge needs loss=, size= or extra="),
     "size forged": (lambda: Forge(size="many"), r"Forge needs size=.*'many'"),
+    "devices and a ratio": (lambda: A3(ratio=0.1, devices=(1,)), r"one of .*ratio=0\.1 and devices=\(1,\)"),
+    "devices twice": (lambda: A1(devices=(1, 1)), r"distinct places.*\(1, 1\)"),
+    "devices in a list": (lambda: A2(devices=[1]), r"devices=\(0, …\).*\[1\]"),
+    "devices beyond": (lambda: Attack(devices=(1, 5)).malicious(5, 0), r"devices \[5\], the federation has 0 to 4"),
     "start": (lambda: Attack(count=1, start=-1), r"start ≥ 0.*start=-1"),
     "every": (lambda: Attack(count=1, every=0), r"every ≥ 1.*every=0"),
     "one of several updates": (lambda: Attack(count=1, update=(ALIE(), "flip")), r"update=.*'flip'"),
