@@ -4,6 +4,7 @@ from dittofl.datasets.celeba import celeba
 from dittofl.datasets.digits import digits
 from dittofl.datasets.fashion import fashion, fashion_images
 from dittofl.datasets.femnist import femnist
+from dittofl.datasets.femnist_skewed import femnist_skewed
 from dittofl.datasets.partitioned import partitioned
 from dittofl.datasets.quadratic import linear_regression, point_estimation
 from dittofl.datasets.synthetic import synthetic
@@ -15,6 +16,7 @@ __all__ = [
     "fashion",
     "fashion_images",
     "femnist",
+    "femnist_skewed",
     "linear_regression",
     "partitioned",
     "point_estimation",

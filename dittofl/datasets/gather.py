@@ -52,6 +52,14 @@ class Moves(NamedTuple):
     places: Ints
 
 
+class Share(NamedTuple):
+    """What one store gives to a federation."""
+
+    store: Store
+    labels: Labels
+    moves: Mapping[str, Moves]
+
+
 def train_part(n: Ints) -> Ints:
     """⌊0.8 n⌋, at least 1: what LEAF's programs and the authors' train on."""
     return np.maximum(portion(n, 0.8), 1)
@@ -69,11 +77,13 @@ def chosen(owner: str, found: Mapping[str, int], count: int | None, seed: int) -
     wanted = len(names) if count is None else count
     enough = f"{owner}: the files hold {len(names)} devices with as many samples, expected {wanted} or more"
     require(wanted <= len(names), f"{enough}: ask for fewer, or get the whole data")
-    drawn = np.argsort(keys(seed, Purpose.SPLIT, np.array([tag(name) for name in names], dtype=np.uint64)))
+    drawn = np.argsort(keys(seed, Purpose.PARTITION, np.array([tag(name) for name in names], dtype=np.uint64)))
     return [names[k] for k in sorted(drawn[:wanted].tolist())]
 
 
-def split_at_random(labels: Labels, ids: Sequence[str], split: Split | None, seed: int) -> tuple[Ints, list[Any]]:
+def split_at_random(
+    labels: Labels, ids: Sequence[str], split: Split | None, seed: int
+) -> tuple[Ints, list[dict[str, Moves]]]:
     """Bounds, and where the samples of one store go: shuffled by device, then parted as `split` says, or 80/20."""
     n = np.array([len(labels[id]) for id in ids], dtype=np.int64)
     train = train_part(n)
@@ -93,17 +103,17 @@ def given_parts(train: Labels, test: Labels, ids: Sequence[str]) -> tuple[Ints, 
     return bounds, moves
 
 
-def filled(x: Array, store: Store, labels: Labels, moves: Mapping[str, Moves]) -> None:
+def filled(x: Array, share: Share) -> None:
     """Puts samples of a store, which are as many as their labels, where they go."""
-    held = dict.fromkeys(moves, 0)
-    for device, start, block in store.samples(moves):
+    held = dict.fromkeys(share.moves, 0)
+    for device, start, block in share.store.samples(share.moves):
         held[device] = start + len(block)
-        samples, places = moves[device]
+        samples, places = share.moves[device]
         here = (samples >= start) & (samples < held[device])
         x[places[here]] = block[samples[here] - start]
     for device, n in held.items():
-        got = f"{n} samples and {len(labels[device])} labels of device {device!r}"
-        intact(n == len(labels[device]), f"{named(store)} holds {got}")
+        got = f"{n} samples and {len(share.labels[device])} labels of device {device!r}"
+        intact(n == len(share.labels[device]), f"{named(share.store)} holds {got}")
 
 
 def named(store: Store) -> str:
@@ -127,13 +137,18 @@ def federation(
         bounds, moves = split_at_random(found[0], ids, split, seed)
     else:
         bounds, moves = given_parts(found[0], found[1], ids)
+    return held_out(assembled(ids, bounds, like, list(map(Share, stores, found, moves))), validation)
+
+
+def assembled(ids: Sequence[str], bounds: Ints, like: Array, shares: Sequence[Share]) -> Federation:
+    """The samples of all stores at their places."""
     x = np.empty((int(bounds[-1, 3]), *like.shape), like.dtype)
     y = np.empty(len(x), dtype=np.int64)
-    for store, labels, its in zip(stores, found, moves, strict=True):
-        filled(x, store, labels, its)
-        for id, (samples, places) in its.items():
-            y[places] = labels[id][samples]
-    return held_out(Federation(tuple(ids), torch.from_numpy(x), torch.from_numpy(y), bounds), validation)
+    for share in shares:
+        filled(x, share)
+        for id, (samples, places) in share.moves.items():
+            y[places] = share.labels[id][samples]
+    return Federation(tuple(ids), torch.from_numpy(x), torch.from_numpy(y), bounds)
 
 
 def held_out(whole: Federation, validation: float) -> Federation:
