@@ -63,7 +63,7 @@ class Greedy:
         if g is not None:
             return s._replace(g=g[0])
         few = len(self.lams) // 2 if self.few is None else self.lams.index(self.few)
-        best = torch.where((f == f[0]).all(), few, f.argmin())
+        best = torch.where((f == f[0]).all(), few, path.lowest(f))
         return s._replace(v=torch.stack(self._candidates(s, down)).index_select(0, best[None])[0])
 
     def keep(self, s: Tried, row: Row, down: Down) -> Row:

@@ -50,7 +50,7 @@ class IFCA:
 
     def step(self, s: Chosen, down: Down, i: int, f: Tensor, g: Tensor | None) -> Chosen:
         if g is None:
-            j = f.argmin()
+            j = path.lowest(f)
             return Chosen(begin(self.through, _centre(down, j)), j.to(s.j))
         return s._replace(walk=descend(s.walk, g[0], rate(self.lr, down.t), self.through))
 

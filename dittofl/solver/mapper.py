@@ -60,7 +60,7 @@ class Mapper:
 
     def step(self, s: Candidates, down: Down, i: int, f: Tensor, g: Tensor | None) -> Candidates:
         if g is None:
-            return s._replace(best=f.argmin().to(s.best))
+            return s._replace(best=path.lowest(f).to(s.best))
         return s._replace(v=s.v - rate(self.lr, down.t) * self._weights(s.v)[:, None] * g, g=g)
 
     def keep(self, s: Candidates, row: Row, down: Down) -> Row:

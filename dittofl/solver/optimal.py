@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from dittofl.errors import nonnegative, positive, require, short, whole
+from dittofl.errors import finite, nonnegative, positive, require, short, whole
 from dittofl.types import Counter
 
 
@@ -39,9 +39,8 @@ class Optimal:
                 self.tau_a2 is not None, f"Optimal needs tau_a2= for K_a={self.K_a} malicious devices, got tau_a2=None"
             )
         if self.tau_a2 is not None:
-            require(
-                self.tau_a2 >= self.tau2, f"Optimal needs tau_a2 ≥ tau2={self.tau2}, got tau_a2={short(self.tau_a2)}"
-            )
+            strong = finite(self.tau_a2) and self.tau_a2 >= self.tau2
+            require(strong, f"Optimal needs tau_a2 ≥ tau2={self.tau2}, got tau_a2={short(self.tau_a2)}")
 
     def __call__(self, n: Counter) -> Any:
         excess = 0.0 if self.tau_a2 is None else self.K_a / (self.K - 1) * (self.tau_a2 - self.tau2)

@@ -6,6 +6,9 @@ A solver whose local step is one minibatch gradient is then its update line and 
 import warnings
 from typing import Protocol
 
+import torch
+from torch import Tensor
+
 from dittofl.errors import an_instance, is_whole, require, short
 from dittofl.optimiser import Chain, Rate, Transform, Walk, begin, check_rate
 from dittofl.types import Ask, Down, Epochs, Row, Sent, Steps, Vector
@@ -36,12 +39,22 @@ def check(self: Stepping) -> None:
     )
 
 
-def warn_of_divergence(self: Stepping, lam: float, advice: str) -> None:
+def warn_of_divergence(self: Stepping, lam: float, advice: str, *, rate: str = "lr") -> None:
     """|1 − ηλ| ≥ 1: the step on λ/2 ‖v − w‖² does not shrink."""
-    if not callable(self.lr) and not self.through and self.lr * lam >= 2:
+    lr = getattr(self, rate)
+    if not callable(lr) and not self.through and lr * lam >= 2:
         warnings.warn(
-            f"{type(self).__name__}'s step diverges where lr·lam ≥ 2, got {self.lr} · {lam}: {advice}", stacklevel=4
+            f"{type(self).__name__}'s step diverges where {rate}·lam ≥ 2, got {lr} · {lam}: {advice}", stacklevel=4
         )
+
+
+def lowest(f: Tensor) -> Tensor:
+    """argmin_c f_c; a loss that is no number, of a model that diverged, is never the lowest.
+
+    >>> lowest(torch.tensor([3.0, float("nan"), 1.0]))
+    tensor(2)
+    """
+    return torch.where(f.isnan(), torch.inf, f).argmin()
 
 
 def keep_nothing(self: object, w0: Vector) -> Row:

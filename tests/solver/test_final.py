@@ -130,6 +130,20 @@ def test_names_of_final_solvers_are_checked() -> None:
             finetune(lr=0.1, stops=stops)  # type: ignore[arg-type]
 
 
+@engines
+def test_plain_fine_tuning_and_the_solver_of_ditto_in_one_run(engine: Any) -> None:
+    """Several λ and stops are rows of their own names."""
+    stops = (2, Epochs(count=3))
+    (plain, _), (pulled, choice) = (finetune(lr=0.1, lam=lam, stops=stops) for lam in (0.0, 0.5))
+    assert list(pulled) == ["lam=0.5,steps=2", "lam=0.5,epochs=3"]
+    result = run(TASK, federation(), method(final=plain | pulled, choose={"best": choice}), rounds=2, engine=engine)
+    result.finish()
+    for name, solver in pulled.items():
+        assert solver == Ditto(lam=0.5, lr=0.1, steps=solver.steps)
+        assert (rows(result, name) != rows(result, name.removeprefix("lam=0.5,"))).any(1).all()
+    assert ("best", "test") in result.evaluate().values
+
+
 # EWC
 
 
@@ -213,3 +227,17 @@ def test_lambda_0_is_local(engine: Any) -> None:
     result.finish()
     for name in ("zero", "skl"):
         assert_allclose(rows(result, name), rows(result, "tuned"), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("solver", "mistake"),
+    [
+        (EWC, {"lam": -1.0}),
+        (EWC, {"fisher": 0}),
+        (SKL, {"lam": float("inf")}),
+        (SKL, {"summed": 1}),
+    ],
+)
+def test_mistakes_are_named(solver: Any, mistake: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"{solver.__name__} needs .*{next(iter(mistake))}"):
+        solver(**{"lr": 0.1, "lam": 1.0, **mistake})

@@ -127,6 +127,19 @@ def test_pfedme_with_a_huge_lambda_is_fedavg(engine: Any) -> None:
     assert_allclose(one.w, other.w, rtol=1e-5)
 
 
+@engines
+def test_pfedme_warns_where_its_inner_step_diverges_and_only_there(engine: Any) -> None:
+    """A large lr·λ is no mistake: with θ the argmin the step is of size lr on the envelope."""
+    with pytest.warns(UserWarning, match=r"PFedMe's step diverges where inner_lr·lam ≥ 2, got 1\.0 · 2\.0"):
+        diverging = PFedMe(lam=2.0, lr=0.1, inner_lr=1.0, inner=40)
+    converging = PFedMe(lam=30.0, lr=0.2, inner_lr=1 / 31, inner=1)
+    ends = [
+        run(POINT, points(NUMBERS), Method(local=local, batch=None), rounds=30, engine=engine).w.abs().item()
+        for local in (diverging, converging)
+    ]
+    assert ends[0] > 1e6 > 100 > ends[1]
+
+
 @pytest.mark.parametrize("mistake", [{"inner": 0.0}, {"delta": 0.0}, {"first_order": 1}, {"steps": 0}])
 def test_mistakes_in_per_fedavg_are_named(mistake: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"PerFedAvg needs .*{next(iter(mistake))}"):

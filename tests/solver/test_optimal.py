@@ -90,7 +90,15 @@ def test_without_differences_lambda_is_large_not_infinite() -> None:
 
 
 @pytest.mark.parametrize(
-    "mistake", [{"sigma2": -1.0}, {"tau2": 0.0}, {"K": 1}, {"K_a": 2}, {"K_a": 1}, {"K": 4, "K_a": 1, "tau_a2": 0.5}]
+    "mistake",
+    [
+        {"sigma2": -1.0},
+        {"tau2": 0.0},
+        {"K": 1},
+        {"K_a": 2},
+        {"K_a": 1},
+        *({"K": 4, "K_a": 1, "tau_a2": tau_a2} for tau_a2 in (0.5, float("inf"), float("nan"), "2", [])),
+    ],
 )
 def test_mistakes_are_named(mistake: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="Optimal needs"):

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 from dittofl import (
-    A3,
     IFCA,
     L2SGD,
     SGD,
@@ -275,30 +274,3 @@ def test_mistakes_in_partial_are_named(mistake: dict[str, Any]) -> None:
 def test_a_wrong_pair_is_refused_at_once(pair: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         Method(**pair)
-
-
-# All of them
-
-
-GLOBAL: dict[str, dict[str, Any]] = {
-    "l2sgd": {"local": L2SGD(lam=0.5, lr=0.2), "server": Share()},
-    "ifca": {"local": IFCA(lr=0.2), "server": Clusters(groups=2)},
-    "partial": {"local": Partial(own=("2.*",), lr=0.2)},
-}
-
-
-@engines
-@pytest.mark.parametrize("name", GLOBAL)
-def test_global_methods_beside_ditto_under_replacement(engine: Any, name: str) -> None:
-    """Three rounds of A3 with a robust aggregator; Ditto and a final visit follow the same w."""
-    how = method(**GLOBAL[name], aggregate=Median(), final={"tuned": Local(lr=0.1, steps=3)})
-    alone = method(**GLOBAL[name], aggregate=Median(), personal={})
-    options = {"rounds": 3, "cohort": 4, "attack": A3(count=1), "engine": engine}
-    result, bare = (run(TASK, federation(), one, **options) for one in (how, alone))
-    result.finish()
-    assert_allclose(result.w, bare.w, rtol=0, atol=1e-14)
-    assert not torch.equal(result.w, result.w0)
-    values = result.evaluate().values
-    for model in ("global", "ditto", "tuned"):
-        assert np.isfinite(values[model, "test"]["loss"][[0, 1, 2, 3]]).all()
-    assert sum(drawn.malicious for drawn in result.history) > 0
