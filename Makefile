@@ -19,8 +19,7 @@ help: ## these lines
 DEMO = digits digits-a1 digits-a2 digits-a3
 
 demo: $(STAMP) ## real digits, clean and under three attacks: personal models against the global one
-	$(BIN)/dittofl run $(DEMO) --seeds 0:3 --out runs/demo --resume $(ARGS)
-	$(BIN)/dittofl report runs/demo --out runs/demo/report.html
+	$(BIN)/dittofl run $(DEMO) --seeds 0:3 --out runs/demo --resume --report runs/demo/report.html $(ARGS)
 
 test: lint ## everything CI asks: lint, types, tests and doctests (ARGS="-k metrics -x" for pytest)
 	$(BIN)/pytest $(ARGS)

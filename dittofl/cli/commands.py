@@ -30,6 +30,7 @@ PATH = click.Path(path_type=Path)
     help="Time between checkpoints; 0: none, the run can neither be resumed nor exported.",
 )
 @click.option("--resume", is_flag=True, help="Go on with runs that were interrupted; skip those that ended.")
+@click.option("--report", type=PATH, metavar="PAGE", help="Also write one HTML page over these runs.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--dry-run", is_flag=True, help="Print the spec in full, and what it needs; train nothing.")
 def run(**given: Any) -> None:

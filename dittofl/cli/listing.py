@@ -1,17 +1,39 @@
 """`dittofl list`."""
 
 import inspect
+import shutil
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from dittofl.errors import InputError
-from dittofl.experiment.construct import described
 from dittofl.experiment.names import known, nearest, sections
+from dittofl.experiment.signature import described
 from dittofl.experiment.spec import presets
 
-WIDTH = 100
+COLUMN, WIDTH = 29, 130
+WORDS = {"methods": ("solvers", "personal", "choices"), "defences": ("aggregators",), "data": ("datasets",)}
+PLACES = {
+    "datasets": "data = …",
+    "models": "model = …",
+    "losses": "loss = …, penalty = …",
+    "solvers": "method.local = …, and beside it method.personal.NAME = …",
+    "personal": "method.personal.NAME = …, or method.final.NAME = … after the last round",
+    "choices": "method.choose.NAME = …, or lam = … of a solver",
+    "optimisers": "through = […] of a solver",
+    "schedules": "lr = … of a solver",
+    "aggregators": "method.aggregate = …: defences, and fair weights",
+    "servers": "method.server = …",
+    "attacks": "attack = …",
+    "updates": "update = … of an Attack: what malicious devices send",
+    "poisons": "relabel = … or backdoor = … of an Attack, and triggers",
+    "samplings": "sampling = …",
+    "engines": "engine = …",
+    "targets": "target = …: what y means, where it is not clear",
+    "others": "Epochs: steps = … of a solver; Split: of a data set; Metric: metrics.NAME = …",
+    "presets": "dittofl run NAME",
+}
 
 
 def show(what: str | None) -> None:
@@ -21,19 +43,20 @@ def show(what: str | None) -> None:
         for section in (*its, "presets"):
             _section(section)
         click.echo("\n`dittofl list NAME` says more of one, `dittofl list SECTION` lists one section.")
-    elif what in its or what == "presets":
-        _section(what)
+    elif what in its or what == "presets" or what in WORDS:
+        for section in WORDS.get(what, (what,)):
+            _section(section)
     elif what in known():
         _detail(what)
     elif what in presets():
         click.echo(presets()[what].read_text(encoding="utf-8"))
     else:
-        near = nearest(what, [*its, "presets", *known(), *presets()])
+        near = nearest(what, [*its, "presets", *WORDS, *known(), *presets()])
         raise InputError(f"there is no section, name or preset {what!r}: {near}")
 
 
 def _section(section: str) -> None:
-    click.secho(f"\n{section}", bold=True)
+    click.echo("\n" + click.style(section, bold=True) + f"  {PLACES.get(section, '')}".rstrip())
     if section == "presets":
         for name, path in presets().items():
             first = path.read_text(encoding="utf-8").splitlines()[0]
@@ -47,9 +70,10 @@ def _section(section: str) -> None:
 
 def _detail(name: str) -> None:
     kind = known()[name]
-    click.secho(name, bold=True)
+    section = next(section for section, names in sections().items() if name in names)
+    click.echo(click.style(name, bold=True) + f"  {section}, {PLACES[section]}")
     click.echo(f"  {_parameters(kind) or 'no parameters'}\n")
-    click.echo(_indented(inspect.getdoc(kind) or ""))
+    click.echo(_indented(inspect.getdoc(kind) or "" if _ours(kind) else f"{_first(kind)}, see PyTorch's documentation"))
     example = ", ".join([f'kind = "{name}"', *(f"{key} = …" for key in _required(kind))])
     click.echo(f"\nIn a spec: {{ {example} }}")
 
@@ -57,8 +81,12 @@ def _detail(name: str) -> None:
 def _first(kind: Callable[..., Any]) -> str:
     """The first line of a docstring: the equation. Torch's own losses speak for themselves."""
     line = (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
-    ours = kind.__module__.startswith("dittofl")
-    return (line if len(line) <= WIDTH else line[: WIDTH - 1] + "…") if ours else f"torch.nn.{kind.__name__}"
+    most = min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns) - COLUMN
+    return (line if len(line) <= most else line[: most - 1] + "…") if _ours(kind) else f"torch.nn.{kind.__name__}"
+
+
+def _ours(kind: Callable[..., Any]) -> bool:
+    return kind.__module__.startswith("dittofl")
 
 
 def _signature(kind: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -74,11 +102,11 @@ def _required(kind: Callable[..., Any]) -> list[str]:
 
 def _parameters(kind: Callable[..., Any]) -> str:
     """lr, steps = 1, …"""
-    if not kind.__module__.startswith("dittofl"):
-        return ""
+    deprecated = () if _ours(kind) else ("size_average", "reduce")  # of torch's losses
     return ", ".join(
-        one.name if one.default is one.empty else f"{one.name} = {_default(one)}" for one in _signature(kind)
-    )
+        one.name if one.default is one.empty else f"{one.name} = {_default(one)}"
+        for one in _signature(kind) if one.name not in deprecated
+    )  # fmt: skip
 
 
 def _default(one: inspect.Parameter) -> str:

@@ -7,6 +7,7 @@ import click
 from rich.console import Console
 
 from dittofl import report as reading
+from dittofl.experiment.folder import runs
 from dittofl.report.conditions import lead_metric
 from dittofl.report.figures import figures as draw
 from dittofl.report.page import save
@@ -34,12 +35,18 @@ def table(places: Sequence[Path]) -> None:
 def report(places: Sequence[Path], out: Path | None, figures: Path | None) -> None:
     """The table, the page, and figures if asked for."""
     table(places)
-    results = reading.read(places)
-    page = places[0] / "report.html" if out is None else out
-    save(results, page)
-    click.echo(f"\nA page over {len(results)} run{'s' * (len(results) > 1)}: {page}")
+    for run in runs(places)[1]:
+        click.echo(f"{run.path} has not ended and is left out: go on with `dittofl run {run.path} --resume`", err=True)
+    page(places, places[0] / "report.html" if out is None else out)
     if figures is not None:
-        click.echo(f"{len(draw(results, figures))} figures: {figures}")
+        click.echo(f"{len(draw(reading.read(places), figures))} figures: {figures}")
+
+
+def page(places: Sequence[Path], out: Path) -> None:
+    """The page over runs that have ended."""
+    results = reading.read(places)
+    save(results, out)
+    click.echo(f"\nA page over {len(results)} run{'s' * (len(results) > 1)}: {out}")
 
 
 def compare(places: Sequence[Path], metric: str | None, against: str | None) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from dittofl.cli.reading import table
+from dittofl.cli.reading import page, table
 from dittofl.errors import InputError, StoppedError
-from dittofl.experiment.cost import Needs, needs
+from dittofl.experiment.cost import Needs, needs, store
 from dittofl.experiment.folder import Folder, opened
 from dittofl.experiment.progress import Bar, Lines, Quiet, Shown, clock
 from dittofl.experiment.run import execute
-from dittofl.experiment.spec import SPEC, Spec, load
+from dittofl.experiment.spec import Spec, load
 
 OUT = Path("runs")
 ENGINES = {"auto": "Auto", "loop": "Loop", "vmap": "Vmap"}
@@ -22,7 +22,7 @@ ENGINES = {"auto": "Auto", "loop": "Loop", "vmap": "Vmap"}
 
 def run(
     specs: Sequence[str], assignments: Sequence[str], out: Path | None, seeds: str | None, checkpoint_every: float,
-    resume: bool, quiet: bool, dry_run: bool, **changes: Any,
+    resume: bool, quiet: bool, dry_run: bool, report: Path | None, **changes: Any,
 ) -> None:  # fmt: skip
     """Every spec with every seed."""
     if not checkpoint_every >= 0:
@@ -34,23 +34,34 @@ def run(
         for _, spec in loaded:
             its = needs(spec, probe=True)
             click.echo(_described(spec, its))
-            its.fit((out or OUT) if checkpoint_every else None)
+            its.fit()
+            if checkpoint_every:
+                store([(its, out or OUT)])
         return
     planned = _places(loaded, out, resume)
-    for spec, path in planned:
-        if not Folder(path).ended:
-            needs(spec).fit(path if checkpoint_every else None)
+    _fit([(spec, path) for spec, path in planned if not Folder(path).ended], saved=checkpoint_every > 0)
     again = "the same command and --resume" if len(planned) > 1 else None
     for spec, path in planned:
         _one(spec, path, again=again, quiet=quiet, every=checkpoint_every)
     table([path for _, path in planned])
+    if report is not None:
+        page([path for _, path in planned], report)
+
+
+def _fit(planned: Sequence[tuple[Spec, Path]], *, saved: bool) -> None:
+    """Refuses runs that cannot fit, before the first of them begins."""
+    wanted = [(needs(spec), path) for spec, path in planned]
+    for its, _ in wanted:
+        its.fit()
+    if saved:
+        store(wanted)
 
 
 def _places(loaded: Sequence[tuple[str, Spec]], out: Path | None, resume: bool) -> list[tuple[Spec, Path]]:
     """The folder of each run; a run's own where it is to go on in place."""
     planned: dict[Path, Spec] = {}
     for source, spec in loaded:
-        own = resume and out is None and (Path(source) / SPEC).is_file()
+        own = resume and out is None and Folder(Path(source)).begun
         path = Path(source) if own else (out or OUT) / spec.experiment.name / f"seed-{spec.experiment.seed}"
         if path in planned:
             raise InputError(f"two runs would write {path}: give the specs names of their own, or other seeds")

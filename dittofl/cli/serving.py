@@ -29,11 +29,12 @@ from dittofl.target import Classes
 
 def restored(path: Path) -> Federated:
     """A run that has ended, as it was after its last round."""
-    folder: Folder = runs([path])[0]
+    folder: Folder = runs([path])[0][0]
     require(folder.path == path, f"{path} holds several runs: name one, such as {folder.path}")
-    saved = folder.checkpoints.load()
-    require(saved is not None, f"{path} was run with --checkpoint-every 0 and keeps no models: run it again without")
     spec = load(str(path))
+    saved = folder.checkpoints(spec).load()
+    if saved is None or saved.t < spec.experiment.rounds:
+        raise InputError(f"{path} ended with --checkpoint-every 0 and keeps no models: run it again without")
     with flags(spec.experiment):
         run = build(spec, device="cpu").federate(saved).run
         run.finish()

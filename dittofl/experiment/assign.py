@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dittofl.errors import InputError, require, short
-from dittofl.experiment.construct import KIND, Table, under
+from dittofl.experiment.construct import under
 from dittofl.experiment.names import nearest
+from dittofl.experiment.signature import KIND, Table
 
 
 def assign(table: Table, assignment: str) -> None:

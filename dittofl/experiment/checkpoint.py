@@ -7,7 +7,7 @@ all of them, and the manifest forgets the files before. A process killed at any 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,11 @@ PIECE = 2**26  # elements of rows read or written at a time
 class Manifest:
     """Which files make a checkpoint."""
 
+    identity: str = ""  # of the run's spec
     generation: int = -1
     t: int = 0
     seconds: float = 0.0
-    lengths: Mapping[str, int] | None = None  # of the logs, in bytes
+    lengths: Mapping[str, int] = field(default_factory=dict)  # of the logs, in bytes
     rows: tuple[str, ...] = ()
     stored: int = 0  # rows in all those files, counted as often as they stand there
 
@@ -41,12 +42,14 @@ class Manifest:
 class Checkpoints:
     """The checkpoints of one run in a folder of their own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, identity: str) -> None:
         self.folder = folder
-        self.manifest = Manifest()
-        if (folder / MANIFEST).is_file():
-            its = read_json(folder / MANIFEST, *(field.name for field in fields(Manifest)))
-            self.manifest = Manifest(**its | {"rows": tuple(its["rows"])})
+        self.manifest = _manifest(folder / MANIFEST) if (folder / MANIFEST).is_file() else Manifest(identity=identity)
+        require(
+            self.manifest.identity == identity,
+            f"{folder} holds a checkpoint of another run ({self.manifest.identity[:12]}, this one is {identity[:12]}): "
+            "restore its own, or start anew in another --out",
+        )
         self.changed: set[int] = set()
 
     def visited(self, ids: Ints) -> None:
@@ -80,8 +83,9 @@ class Checkpoints:
         files: dict[str, list[str]] = {}
         for file in self.manifest.rows:
             with self._open(file) as tensors:
-                solver = next(key.removesuffix(".ids") for key in list(tensors.keys()) if key.endswith(".ids"))
-            files.setdefault(solver, []).append(file)
+                solvers = [key.removesuffix(".ids") for key in list(tensors.keys()) if key.endswith(".ids")]
+            require(solvers, f"{self.folder / file} is damaged, it holds no rows: restore it, or start anew")
+            files.setdefault(solvers[0], []).append(file)
         return Saved(self.manifest.t, self.state(), {solver: self._rows(solver, its) for solver, its in files.items()})
 
     def _rows(self, solver: str, files: list[str]) -> Iterator[tuple[Ints, Tensor]]:
@@ -117,6 +121,15 @@ class Checkpoints:
         for path in self.folder.iterdir():
             if path.name not in kept:
                 path.unlink()
+
+
+def _manifest(path: Path) -> Manifest:
+    its = read_json(path, *(field.name for field in fields(Manifest)))
+    kinds = {"identity": str, "generation": int, "t": int, "seconds": int | float, "lengths": dict, "rows": list}
+    whole = all(isinstance(its[key], kind) for key, kind in kinds.items())
+    require(whole, f"{path} is damaged, it holds {short(its)}: restore it, or start anew in another --out")
+    known = {field.name: its[field.name] for field in fields(Manifest)}
+    return Manifest(**known | {"rows": tuple(map(str, its["rows"]))})
 
 
 def _pieces(run: Federated, ids: Ints, generation: int) -> Iterator[tuple[str, dict[str, Tensor]]]:

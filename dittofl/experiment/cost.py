@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import torch
 
 from dittofl.engine.rows import BLOCK
 from dittofl.errors import InputError
+from dittofl.experiment.folder import CHECKPOINT
 from dittofl.experiment.progress import clock
 from dittofl.experiment.run import flags
 from dittofl.experiment.setup import Setup, build
 from dittofl.experiment.spec import Spec
 from dittofl.federate import usable
+from dittofl.federation import PARTS
 from dittofl.inputs import parts
 
 GIB = 2**30
@@ -28,7 +31,8 @@ class Needs:
 
     memory: int  # on the computing device
     host: int
-    disk: int
+    kept: int  # on the disk at the end, at least
+    disk: int  # and while checkpoints are written, at most
     seconds: float | None
     device: str
 
@@ -37,13 +41,13 @@ class Needs:
         lines = [f"# memory {self.memory / GIB:.2f} GiB on {self.device}, {_free(self.device) / GIB:.1f} GiB free"]
         if not self.device.startswith("cpu"):
             lines.append(f"# memory {self.host / GIB:.2f} GiB on the host")
-        lines.append(f"# disk   {self.disk / GIB:.3f} GiB for checkpoints")
+        lines.append(f"# disk   {self.kept / GIB:.3f} GiB of models, up to {self.disk / GIB:.3f} while they are saved")
         if self.seconds is not None:
             lines.append(f"# time   about {clock(self.seconds)}, by its first rounds")
         return "\n".join(lines)
 
-    def fit(self, place: Path | None) -> None:
-        """Refuses what cannot fit; checkpoints go to `place`, if anywhere."""
+    def fit(self) -> None:
+        """Refuses what cannot fit into memory."""
         for wanted, device in ((self.memory, self.device), (self.host, "cpu")):
             if wanted > _free(device):
                 free = _free(device) / GIB
@@ -51,15 +55,22 @@ class Needs:
                     f"this run needs {wanted / GIB:.1f} GiB of memory on {device} and {free:.1f} GiB are free: "
                     "lower cohort, personal models or devices, or use another machine"
                 )
-        if place is None:
-            return
+
+
+def store(planned: Sequence[tuple[Needs, Path]]) -> None:
+    """Refuses runs, one after the other, whose checkpoints cannot fit on the disk."""
+    before = 0
+    for its, place in planned:
         existing = next(folder for folder in (place, *place.resolve().parents) if folder.exists())
         free = shutil.disk_usage(existing).free
-        if self.disk > free:
+        mine = sum(file.stat().st_size for file in place.glob(f"{CHECKPOINT}/*"))  # of a run that goes on
+        if before + its.disk > free + mine:
+            runs = "these runs need" if len(planned) > 1 else "this run needs"
             raise InputError(
-                f"this run needs {self.disk / GIB:.1f} GiB of disk in {place} and {free / GIB:.1f} GiB are free: "
-                "choose another --out, or --checkpoint-every 0"
+                f"{runs} {(before + its.disk) / GIB:.1f} GiB of disk in {place} and {(free + mine) / GIB:.1f} GiB are "
+                "free: choose another --out, or --checkpoint-every 0"
             )
+        before += its.kept
 
 
 def _free(device: str) -> int:
@@ -82,7 +93,8 @@ def needs(spec: Spec, *, probe: bool = False) -> Needs:
         return Needs(
             memory=data * 2 + kept + round_ + (0 if gpu else PROCESS),
             host=PROCESS + data * (2 if gpu else 0),
-            disk=2 * touched * sum(setup.rows.values()) * item + 4 * P * item,
+            kept=(rows := touched * sum(setup.rows.values()) * item) + 4 * P * item,
+            disk=3 * rows + 8 * P * item,  # twice the rows at most, before all of them are written anew
             seconds=_seconds(spec, setup) if probe else None,
             device=str(device),
         )
@@ -95,12 +107,16 @@ def _grown(rows: int, size: int) -> int:
 
 
 def _seconds(spec: Spec, setup: Setup, tries: int = 3) -> float:
-    """The time of a whole run, by the rounds after a first one and one evaluation."""
+    """The time of a whole run without final visits, by the rounds after a first one and one evaluation."""
     times, rounds = [time.perf_counter()], setup.federate(rounds=min(tries, spec.experiment.rounds))
     for _ in rounds:
         times.append(time.perf_counter())
     rounds.run.evaluate()
     evaluation = time.perf_counter() - times[-1]
     each = (times[-1] - times[1]) / (len(times) - 2) if len(times) > 2 else times[1] - times[0]
-    total = spec.experiment.rounds
-    return times[1] - times[0] + total * each + (total // spec.experiment.eval_every + 1) * evaluation
+    total, sizes = (
+        spec.experiment.rounds,
+        [int(setup.federation.sizes(part).sum()) for part in PARTS if part in spec.experiment.parts],
+    )
+    last = sum(sizes) / max(1, int(setup.federation.sizes("test").sum()))  # more parts than the evaluation tried here
+    return times[1] - times[0] + total * each + (total // spec.experiment.eval_every + last) * evaluation

@@ -62,12 +62,15 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path, *keys: str) -> dict[str, Any]:
     """The object in a JSON file; a missing or damaged one, or one without these keys, is refused."""
+    advice = "restore it, or start anew in another --out"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise InputError(f"{path} cannot be read ({short(error)}): is it a run folder, and has it ended?") from error
+    except ValueError as error:
+        raise InputError(f"{path} is damaged ({short(error)}): {advice}") from error
     whole = isinstance(found, dict) and all(key in found for key in keys)
-    require(whole, f"{path} is damaged, it holds {short(found)}: restore it, or start anew in another --out")
+    require(whole, f"{path} is damaged, it holds {short(found)}: {advice}")
     its: dict[str, Any] = found
     return its
 
@@ -86,13 +89,11 @@ class Log:
     def __init__(self, path: Path, columns: Sequence[str], length: int = 0) -> None:
         """Cuts the file back to `length` bytes; an empty one gets the columns' names."""
         self.path, self.pending = path, io.StringIO()
-        with told(path):
-            self.file = path.open("ab")
-            require(
-                self.file.tell() >= length,
-                f"{path} is shorter than its checkpoint says: restore it, or start anew in another --out",
-            )
-            self.file.seek(self.file.truncate(length))  # `truncate` alone leaves the position behind the end
+        there = path.stat().st_size if path.is_file() else 0
+        shorter = f"{path} is shorter than its checkpoint says: restore it, or start anew in another --out"
+        require(there >= length, shorter)
+        with told(path), path.open("ab") as file:
+            file.truncate(length)
         self.writer = csv.writer(self.pending, lineterminator="\n")
         if length == 0:
             self.writer.writerow(columns)
@@ -103,14 +104,12 @@ class Log:
 
     def flush(self, *, last: bool = False) -> int:
         """Writes what is held; the length of the file. With `last` it is on the disk for good."""
-        with told(self.path):
-            self.file.write(self.pending.getvalue().encode())
-            self.pending.seek(0)
-            self.pending.truncate()
-            self.file.flush()
+        with told(self.path), self.path.open("ab") as file:
+            file.write(self.pending.getvalue().encode())
+            file.flush()
             if last:
-                os.fsync(self.file.fileno())
-            return self.file.tell()
-
-    def close(self) -> None:
-        self.file.close()
+                os.fsync(file.fileno())
+            length = file.tell()
+        self.pending.seek(0)
+        self.pending.truncate()
+        return length

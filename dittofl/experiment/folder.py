@@ -1,7 +1,7 @@
 """A run's folder: made once, written by one process, enough to run it again."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from dittofl.experiment.spec import CODE, SPEC, Spec
 SUMMARY, RUN, METRICS, ROUNDS, DEVICES, SELECTIONS = (
     "summary.json", "run.json", "metrics.csv", "rounds.csv", "devices.csv", "selections.json",
 )  # fmt: skip
-LOCK = ".lock"
+CHECKPOINT, LOCK = "checkpoint", ".lock"
 
 
 class Folder:
@@ -24,7 +24,15 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.checkpoints = Checkpoints(path / "checkpoint")
+
+    def checkpoints(self, spec: Spec) -> Checkpoints:
+        """The checkpoints as they are now; whoever goes on from them holds the lock."""
+        return Checkpoints(self.path / CHECKPOINT, spec.identity)
+
+    @property
+    def begun(self) -> bool:
+        """Whether this is a run's folder, and not one that holds a spec."""
+        return any((self.path / name).is_file() for name in (RUN, LOCK))
 
     @property
     def ended(self) -> bool:
@@ -35,10 +43,14 @@ class Folder:
     def locked(self) -> Iterator[None]:
         """Nobody else writes this run meanwhile; a process that dies gives the lock back."""
         lock = FileLock(self.path / LOCK)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout as error:
-            raise InputError(f"another process is writing {self.path}: wait for it, or choose another --out") from error
+        with told(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout as error:
+                raise InputError(
+                    f"another process is writing {self.path}: wait for it, or choose another --out"
+                ) from error
         try:
             yield
         finally:
@@ -73,12 +85,11 @@ def opened(path: Path, *, resume: bool) -> Folder:
         # A lock alone is left by a run that never began.
         if path.exists() and not resume and (not path.is_dir() or {its.name for its in path.iterdir()} - {LOCK}):
             raise InputError(f"{path} exists and is never overwritten: add --resume to go on, or choose another --out")
-        path.mkdir(parents=True, exist_ok=True)
     return Folder(path)
 
 
-def runs(places: list[Path]) -> list[Folder]:
-    """The runs in these folders, or below them, that have ended."""
+def runs(places: Sequence[Path]) -> tuple[list[Folder], list[Folder]]:
+    """The runs in these folders, or below them: those that have ended, at least one, and the others."""
     found: list[Folder] = []
     for place in places:
         require(place.is_dir(), f"there is no folder {place}: name a run, or a folder of runs")
@@ -87,4 +98,4 @@ def runs(places: list[Path]) -> list[Folder]:
         found += [Folder(one) for one in its]
     ended = [one for one in found if one.ended]
     require(ended, f"no run in {', '.join(map(str, places))} has ended: go on with `dittofl run … --resume`")
-    return ended
+    return ended, [one for one in found if not one.ended]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dittofl.errors import is_whole, require, short
-from dittofl.experiment.construct import Table
+from dittofl.experiment.signature import Table
 from dittofl.federation import PARTS
 
 PRECISIONS = ("float32", "tf32", "float64")

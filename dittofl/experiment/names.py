@@ -5,6 +5,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterable
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -42,18 +43,38 @@ LOSSES = (
 def _exported(module: ModuleType, *names: str) -> dict[str, Callable[..., Any]]:
     """The public classes and functions of a package, without protocols."""
     found = {name: getattr(module, name) for name in names or module.__all__}
-    return {
-        name: each for name, each in found.items() if callable(each) and not getattr(each, "_is_protocol", False)
-        and (inspect.isclass(each) or inspect.isfunction(each))
-    }  # fmt: skip
+    return {name: each for name, each in found.items() if inspect.isfunction(each) or _is_piece(each)}
+
+
+def _is_piece(each: Any) -> bool:
+    """A class that a spec may call: no protocol, and no list of words."""
+    return inspect.isclass(each) and not getattr(each, "_is_protocol", False) and not issubclass(each, Enum)
+
+
+def _solvers() -> dict[str, dict[str, Callable[..., Any]]]:
+    """Those that send, those that cannot, and what is no solver: choices among rows and rules for λ."""
+    its = {name: each for name, each in _exported(dittofl.solver).items() if name != "lambda_rule"}
+    kinds = {name: "solvers" if hasattr(each, "send") else "personal" if hasattr(each, "step") else "choices"
+             for name, each in its.items()}  # fmt: skip
+    return {kind: {n: its[n] for n in its if kinds[n] == kind} for kind in ("solvers", "personal", "choices")}
+
+
+def _attacks() -> dict[str, dict[str, Callable[..., Any]]]:
+    """Whole attacks, and their parts: what rewrites updates, what poisons data."""
+    its = _exported(dittofl.attack)
+    poisons = ("labels", "backdoor", "trigger")
+    kinds = {name: "attacks" if each.__module__ == "dittofl.attack.attack"
+             else "poisons" if each.__module__.rsplit(".", 1)[-1] in poisons else "updates"
+             for name, each in its.items()}  # fmt: skip
+    return {kind: {n: its[n] for n in its if kinds[n] == kind} for kind in ("attacks", "updates", "poisons")}
 
 
 @cache
 def sections() -> dict[str, dict[str, Callable[..., Any]]]:
     """What a spec may name, by section.
 
-    >>> "Ditto" in sections()["solvers"], "digits" in sections()["datasets"]
-    (True, True)
+    >>> "SGD" in sections()["solvers"], "Ditto" in sections()["personal"], "digits" in sections()["datasets"]
+    (True, True, True)
     """
     losses = {name: getattr(nn, name) for name in LOSSES} | _exported(
         dittofl.losses, "hinge", "half_square", "SquaredNorm"
@@ -63,12 +84,12 @@ def sections() -> dict[str, dict[str, Callable[..., Any]]]:
         "partitioners": _exported(dittofl.datasets.partition),
         "models": _exported(dittofl.models),
         "losses": losses,
-        "solvers": {name: its for name, its in _exported(dittofl.solver).items() if name != "lambda_rule"},
+        **_solvers(),
         "optimisers": _exported(dittofl.optimiser, "Adam", "ClipNorm", "Decay", "Momentum"),
         "schedules": _exported(dittofl.schedule, "Cosine", "Geometric", "Inverse"),
         "aggregators": _exported(dittofl.aggregate),
         "servers": _exported(dittofl.server),
-        "attacks": _exported(dittofl.attack),
+        **_attacks(),
         "samplings": _exported(dittofl.sampling, "Uniform", "BySize"),
         "engines": _exported(dittofl.engine, "Auto", "Loop", "Vmap"),
         "targets": _exported(dittofl.target, "Binary", "Classes", "Real", "Signs"),

@@ -13,6 +13,9 @@ import torch
 from dittofl.experiment.setup import Setup
 from dittofl.experiment.spec import Spec
 
+HERE = Path(__file__)
+CPUS = Path("/proc/cpuinfo")  # Linux's; `platform` often has no name
+
 
 def provenance(spec: Spec, setup: Setup) -> dict[str, Any]:
     """Identity and data, versions, hardware and flags of a run."""
@@ -28,11 +31,12 @@ def provenance(spec: Spec, setup: Setup) -> dict[str, Any]:
         "seed": its.seed,
         "deterministic": its.deterministic,
         "precision": its.precision,
-        "device": torch.cuda.get_device_name(its.device) if its.device.startswith("cuda") else platform.processor(),
+        "device": torch.cuda.get_device_name(its.device) if its.device.startswith("cuda") else processor(),
         "threads": torch.get_num_threads(),
         "platform": platform.platform(),
         "python": platform.python_version(),
         "dittofl": metadata.version("dittofl"),
+        "dittofl_git": git_commit(HERE.parent) if _git(HERE.parent, "ls-files", HERE.name) else None,  # of a checkout
         "torch": torch.__version__,
         "git": git_commit(spec.folder),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
@@ -42,11 +46,21 @@ def provenance(spec: Spec, setup: Setup) -> dict[str, Any]:
 
 def git_commit(folder: Path) -> str | None:
     """The commit that a folder is at, with + where it has changes; None outside a repository or without git."""
-    command = ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"]
+    return _git(folder, "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*")
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """What git answers there, if anything."""
+    env = {**os.environ, "LC_ALL": "C"}
     try:
-        answer = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"}
-        )
+        answer = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False, env=env)
     except OSError:
         return None
     return answer.stdout.strip() or None
+
+
+def processor() -> str:
+    """The model of the CPU."""
+    lines = CPUS.read_text(encoding="utf-8").splitlines() if CPUS.is_file() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,7 @@ def metric_rows(scored: Evaluation, metrics: Sequence[str], whom: Sequence[str])
 class Record:
     """The logs of a run in progress."""
 
-    def __init__(self, folder: Folder, metrics: Sequence[str]) -> None:
-        lengths = folder.checkpoints.manifest.lengths or {}
+    def __init__(self, folder: Folder, metrics: Sequence[str], lengths: Mapping[str, int]) -> None:
         self.metrics = metrics
         self.logs = {
             name: Log(folder.path / name, columns, lengths.get(name, 0))
@@ -58,10 +57,6 @@ class Record:
     def flush(self, *, last: bool = False) -> dict[str, int]:
         """Writes what is held; the lengths of the logs."""
         return {name: log.flush(last=last) for name, log in self.logs.items()}
-
-    def close(self) -> None:
-        for log in self.logs.values():
-            log.close()
 
 
 def parts_of(federation: Federation) -> list[Part]:

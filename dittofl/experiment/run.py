@@ -11,24 +11,23 @@ from typing import Any
 
 import torch
 
-from dittofl.errors import InputError, StoppedError
+from dittofl.errors import InputError, StoppedError, require
 from dittofl.experiment.files import read_json
 from dittofl.experiment.folder import RUN, SUMMARY, Folder
 from dittofl.experiment.keys import Experiment
 from dittofl.experiment.progress import Shown
 from dittofl.experiment.provenance import provenance
 from dittofl.experiment.record import Record, finish, parts_of
-from dittofl.experiment.setup import build
+from dittofl.experiment.setup import Setup, build
 from dittofl.experiment.spec import Spec
-from dittofl.federate import Rounds
 from dittofl.federation import Part
 
-SHARE = 50  # a checkpoint may cost a fiftieth of the time
+SHARE = 100  # a checkpoint may cost a hundredth of the time
 
 
 @dataclass
 class Pace:
-    """When the next checkpoint is due: after `every` seconds, or fifty times as long as the last one took."""
+    """When the next checkpoint is due: after `every` seconds, or SHARE times as long as the last one took."""
 
     every: float
     last: float = 0.0
@@ -61,13 +60,23 @@ def finished(spec: Spec, folder: Folder) -> dict[str, Any]:
 class Running:
     """The rounds of a run, with what is written down between them."""
 
-    def __init__(self, spec: Spec, rounds: Rounds, folder: Folder, shown: Shown, pace: Pace) -> None:
+    def __init__(self, spec: Spec, setup: Setup, folder: Folder, shown: Shown, pace: Pace) -> None:
+        """Goes to where it was saved; writes nothing."""
         self.spec, self.folder, self.shown, self.pace = spec, folder, shown, pace
-        self.before, self.start = folder.checkpoints.manifest.seconds, time.monotonic()
-        self.rounds, self.run = rounds, rounds.run
-        self.parts = [part for part in parts_of(self.run.federation) if part in spec.experiment.parts]
-        self.headline: Part = "test" if "test" in self.parts else "train"
-        self.record = Record(folder, self.run.metrics)
+        self.kept = folder.checkpoints(spec)
+        self.rounds = setup.federate(self.kept.load())
+        self.run = self.rounds.run
+        wanted = spec.experiment.parts
+        self.parts = [part for part in parts_of(self.run.federation) if part in wanted]
+        require(self.parts, f"no device has samples of parts={list(wanted)}, which are to be evaluated: name others")
+        self.headline: Part = "test" if "test" in self.parts else self.parts[0]
+
+    def begin(self, facts: dict[str, Any]) -> None:
+        """What is written before the first round."""
+        self.folder.begin(self.spec, facts)
+        self.record = Record(self.folder, self.run.metrics, self.kept.manifest.lengths)
+        self.before, self.start = self.kept.manifest.seconds, time.monotonic()
+        self.shown.begin(f"{self.spec.experiment.name}, seed {self.spec.experiment.seed}", self.run.t, self.rounds.last)
 
     @property
     def seconds(self) -> float:
@@ -77,7 +86,7 @@ class Running:
         """Rounds until the last, or until a signal has asked to stop."""
         every = self.spec.experiment.eval_every
         for run in self.rounds:
-            self.folder.checkpoints.visited(run.history[-1].cohort)
+            self.kept.visited(run.history[-1].cohort)
             self.record.round(run)
             if run.t % every == 0 and run.t < self.rounds.last:
                 scored = run.evaluate(self.headline)
@@ -90,15 +99,18 @@ class Running:
                 raise StoppedError(f"stopped after round {run.t} of {self.rounds.last}, saved in {self.folder.path}")
 
     def save(self) -> None:
-        """A checkpoint of this round."""
+        """A checkpoint of this round, where there is none yet."""
+        if self.kept.manifest.generation >= 0 and self.kept.manifest.t == self.run.t:
+            return
         begun = time.monotonic()
-        self.folder.checkpoints.save(self.run, seconds=self.seconds, lengths=self.record.flush(last=True))
+        self.kept.save(self.run, seconds=self.seconds, lengths=self.record.flush(last=True))
         self.pace.paid(begun, time.monotonic())
 
-    def end(self, facts: dict[str, Any]) -> dict[str, Any]:
+    def end(self, facts: dict[str, Any], asked: list[int]) -> dict[str, Any]:
         """The last evaluation and checkpoint, and what is written once."""
         if self.pace.every > 0:
             self.save()
+            asked.append(0)  # all is saved: from here a first signal may stop at once
         self.run.finish()
         scored = self.run.evaluate(*self.parts)
         self.record.evaluated(scored, "benign", "all")
@@ -109,15 +121,12 @@ def _run(spec: Spec, folder: Folder, shown: Shown, every: float, asked: list[int
     setup = build(spec)
     facts = provenance(spec, setup)
     folder.belongs(facts)
-    rounds = setup.federate(folder.checkpoints.load())  # whose checks come before anything is written
-    folder.begin(spec, facts)
-    running = Running(spec, rounds, folder, shown, Pace(every, time.monotonic()))
-    shown.begin(f"{spec.experiment.name}, seed {spec.experiment.seed}", running.run.t, running.rounds.last)
+    running = Running(spec, setup, folder, shown, Pace(every, time.monotonic()))
+    running.begin(facts)
     try:
         running.go(asked)
-        return running.end(read_json(folder.path / RUN))
+        return running.end(read_json(folder.path / RUN), asked)
     finally:
-        running.record.close()
         shown.end()
 
 

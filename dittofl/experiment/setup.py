@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from dittofl.attack import Attack
 from dittofl.bind import bind
 from dittofl.errors import blamed, require, short
-from dittofl.experiment.construct import Table, call
+from dittofl.experiment.construct import call
+from dittofl.experiment.signature import Table
 from dittofl.experiment.spec import Spec
 from dittofl.federate import Rounds, federate
 from dittofl.federated import Saved

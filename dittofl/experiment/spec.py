@@ -13,23 +13,15 @@ import tomli_w
 
 from dittofl.errors import InputError, finite, require, short
 from dittofl.experiment.assign import assign, merge
-from dittofl.experiment.construct import KIND, Names, Table
+from dittofl.experiment.construct import Names
 from dittofl.experiment.keys import Experiment
 from dittofl.experiment.names import REFERENCE, nearest
+from dittofl.experiment.signature import Table
 from dittofl.experiment.sources import source_file, user_files
 
 SPEC = "spec.toml"  # a run folder's own
 CODE = "code"  # and the user's files that it names
 LOSS = "CrossEntropyLoss"
-CALLS = (
-    "data",
-    "model",
-    "loss",
-    "attack",
-    "sampling",
-    "engine",
-    "target",
-)  # a name alone means a call without arguments
 
 
 @dataclass(frozen=True)
@@ -88,10 +80,7 @@ def resolve(table: Mapping[str, Any], folder: Path = Path()) -> Spec:
     for key in ("data", "model", "method", "rounds"):
         require(key in table, f"the spec lacks {key}: add it, or see `dittofl new`")
     given = {"loss": LOSS} | dict(table)
-    short_forms = {
-        key: {KIND: value} for key, value in given.items() if key in CALLS and isinstance(value, str)
-    }  # fmt: skip
-    filled = Names(folder).filled(given | short_forms, "")
+    filled = Names(folder).filled(given, "")
     experiment = Experiment(**filled)
     scalars = {field.name: getattr(experiment, field.name) for field in fields(Experiment)}
     whole = {key: value for key, value in (scalars | filled).items() if value is not None}

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dittofl.errors import cut, require
-from dittofl.experiment.construct import KIND
 from dittofl.experiment.names import known, nearest
+from dittofl.experiment.signature import KIND
 from dittofl.experiment.spec import CODE
 from dittofl.method import GLOBAL
 from dittofl.report.interval import Interval, interval

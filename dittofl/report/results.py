@@ -92,7 +92,7 @@ class Result:
 
 def read(places: Sequence[Path]) -> list[Result]:
     """The finished runs in or below these folders, each once."""
-    found = {run.path.resolve(): run.path for run in runs(list(places))}
+    found = {run.path.resolve(): run.path for run in runs(places)[0]}
     return [result(path) for path in sorted(found.values(), key=lambda path: _rank(path, places))]
 
 
