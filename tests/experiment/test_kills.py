@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_killed_runs_end_like_the_one_that_was_not() -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "kills.py"), "--kills", "5", "--rounds", "12"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "kills.py"), "--kills", "5", "--rounds", "8"]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
