@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from dittofl.cli.data import data
 from dittofl.cli.theory import theory
 
 PATH = click.Path(path_type=Path)
@@ -13,6 +14,7 @@ PATH = click.Path(path_type=Path)
 @click.command()
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
 @click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Change a key: method.batch=32.")
+@click.option("--data", type=PATH, help="Folder of the data's files, or of data sets by name.")
 @click.option("--out", type=PATH, help="Folder of the runs (default: runs); each gets OUT/NAME/seed-S.")
 @click.option("--rounds", type=int, help="Rounds to train.")
 @click.option("--seeds", metavar="A:B|A,B", help="Seeds to run: 0:5 is 0 to 4.")
@@ -105,4 +107,4 @@ def new(folder: Path) -> None:
     go(folder)
 
 
-commands = (run, list_, report, compare, export, predict, new, theory)
+commands = (run, data, list_, report, compare, export, predict, new, theory)

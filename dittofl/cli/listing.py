@@ -13,9 +13,14 @@ from dittofl.experiment.signature import described
 from dittofl.experiment.spec import presets
 
 COLUMN, WIDTH = 29, 130
-WORDS = {"methods": ("solvers", "personal", "choices"), "defences": ("aggregators",), "data": ("datasets",)}
+WORDS = {
+    "methods": ("solvers", "personal", "choices"),
+    "defences": ("aggregators",),
+    "data": ("datasets", "partitioners"),
+}
 PLACES = {
     "datasets": "data = …",
+    "partitioners": "by = … of partitioned",
     "models": "model = …",
     "losses": "loss = …, penalty = …",
     "solvers": "method.local = …, and beside it method.personal.NAME = …",
@@ -59,11 +64,11 @@ def _section(section: str) -> None:
     click.echo("\n" + click.style(section, bold=True) + f"  {PLACES.get(section, '')}".rstrip())
     if section == "presets":
         for name, path in presets().items():
-            first = path.read_text(encoding="utf-8").splitlines()[0]
-            click.echo(f"  {name:<27}{first.lstrip('# ')}")
+            line = path.read_text(encoding="utf-8").splitlines()[0]
+            click.echo(f"  {name:<27}{line.lstrip('# ')}")
         return
     for name, kind in sections()[section].items():
-        click.echo(f"  {name:<27}{_first(kind)}")
+        click.echo(f"  {name:<27}{first(kind)}")
         if parameters := _parameters(kind):
             click.echo(f"  {'':<27}{parameters}")
 
@@ -73,12 +78,12 @@ def _detail(name: str) -> None:
     section = next(section for section, names in sections().items() if name in names)
     click.echo(click.style(name, bold=True) + f"  {section}, {PLACES[section]}")
     click.echo(f"  {_parameters(kind) or 'no parameters'}\n")
-    click.echo(_indented(inspect.getdoc(kind) or "" if _ours(kind) else f"{_first(kind)}, see PyTorch's documentation"))
+    click.echo(_indented(inspect.getdoc(kind) or "" if _ours(kind) else f"{first(kind)}, see PyTorch's documentation"))
     example = ", ".join([f'kind = "{name}"', *(f"{key} = …" for key in _required(kind))])
     click.echo(f"\nIn a spec: {{ {example} }}")
 
 
-def _first(kind: Callable[..., Any]) -> str:
+def first(kind: Callable[..., Any]) -> str:
     """The first line of a docstring: the equation. Torch's own losses speak for themselves."""
     line = (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
     most = min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns) - COLUMN

@@ -19,6 +19,7 @@ def cli() -> None:
 
     \b
     dittofl list                     what there is: methods, attacks, defences, data sets, presets
+    dittofl data list                data sets, where they lie, how they are dealt out to devices
     dittofl run digits-a1            trains a preset, or a spec of your own, into a folder of its own
     dittofl report runs              a table and one page over all runs below a folder
     dittofl new DIR                  a small working example with your own model and data

@@ -12,24 +12,26 @@ from dittofl.cli.reading import page, table
 from dittofl.errors import InputError, StoppedError
 from dittofl.experiment.cost import Needs, needs, store
 from dittofl.experiment.folder import Folder, opened
+from dittofl.experiment.place import at
 from dittofl.experiment.progress import Bar, Lines, Quiet, Shown, clock
 from dittofl.experiment.run import execute
-from dittofl.experiment.spec import Spec, load
+from dittofl.experiment.spec import Spec, load, resolve
 
 OUT = Path("runs")
 ENGINES = {"auto": "Auto", "loop": "Loop", "vmap": "Vmap"}
 
 
 def run(
-    specs: Sequence[str], assignments: Sequence[str], out: Path | None, seeds: str | None, checkpoint_every: float,
-    resume: bool, quiet: bool, dry_run: bool, report: Path | None, **changes: Any,
+    specs: Sequence[str], assignments: Sequence[str], data: Path | None, out: Path | None, seeds: str | None,
+    checkpoint_every: float, resume: bool, quiet: bool, dry_run: bool, report: Path | None, **changes: Any,
 ) -> None:  # fmt: skip
     """Every spec with every seed."""
     if not checkpoint_every >= 0:
         raise InputError(f"--checkpoint-every must be 0 or more seconds, got {checkpoint_every:g}")
     loaded = [
-        (source, load(source, [_changes(changes), seed], assignments)) for source in specs for seed in _seeds(seeds)
-    ]
+        (source, _moved(load(source, [_changes(changes), seed], assignments), data))
+        for source in specs for seed in _seeds(seeds)
+    ]  # fmt: skip
     if dry_run:
         for _, spec in loaded:
             its = needs(spec, probe=True)
@@ -55,6 +57,11 @@ def _fit(planned: Sequence[tuple[Spec, Path]], *, saved: bool) -> None:
         its.fit()
     if saved:
         store(wanted)
+
+
+def _moved(spec: Spec, folder: Path | None) -> Spec:
+    """The same with its data in a folder."""
+    return spec if folder is None else resolve(spec.table | {"data": at(spec.table["data"], folder)}, spec.folder)
 
 
 def _places(loaded: Sequence[tuple[str, Spec]], out: Path | None, resume: bool) -> list[tuple[Spec, Path]]:

@@ -2,9 +2,19 @@
 
 import numpy as np
 
+from dittofl.datasets.places import Source
 from dittofl.errors import InputError, whole
 from dittofl.federation import PAPER, Federation, Split
 from dittofl.seeds import Purpose, keys
+
+SOURCE = Source(
+    name="digits",
+    advice="pip install 'dittofl[digits]'",
+    module="sklearn",
+    origin="Alpaydin, Kaynak 1998, UCI repository; in scikit-learn",
+    licence="CC BY 4.0",
+    fingerprints={"digits": "a4f99e40a545ef14b4f1ec59f3c48a95eef89363b0044d43c984d17e65768a3e"},
+)
 
 
 def digits(*, devices: int = 25, split: Split = PAPER, seed: int = 0) -> Federation:
@@ -19,9 +29,7 @@ def digits(*, devices: int = 25, split: Split = PAPER, seed: int = 0) -> Federat
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
-        raise InputError(
-            "digits come with scikit-learn, which is not installed: pip install 'dittofl[digits]'"
-        ) from error
+        raise InputError(f"digits come with scikit-learn, which is not installed: {SOURCE.advice}") from error
     x, y = load_digits(return_X_y=True)
     shuffled = np.argsort(keys(seed, Purpose.SPLIT, np.arange(len(y))))
     parts: list[list[np.ndarray]] = [[] for _ in range(devices)]

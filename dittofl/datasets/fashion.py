@@ -52,7 +52,7 @@ class Pictures(NamedTuple):
 
 
 def fashion(*, devices: int = 500, validation: float = 0.0, data: str | None = None) -> Federation:
-    """The authors' partition, replayed exactly for 500 devices: official train images train, official test images test.
+    """500 devices of five classes: the authors' partition, replayed exactly. Official test images test.
 
     Pixels are standardised one by one with the train images' mean and std + .001. `validation` holds out that share of
     each device's train part, its last samples, as the authors do (.1) before they choose λ.

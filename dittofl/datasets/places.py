@@ -1,10 +1,13 @@
 """Where data sets lie: in a named folder, $DITTOFL_DATA, the user's cache, a distribution's package, or on the web."""
 
+import importlib.util
 import logging
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -30,7 +33,8 @@ class Source:
 
     name: str
     advice: str  # how to get them
-    forms: tuple[tuple[str, ...], ...]
+    forms: tuple[tuple[str, ...], ...] = ()
+    module: str = ""  # the Python package that brings the data, in place of files
     packaged: str | None = None  # the folder of a distribution's package
     addresses: tuple[str, ...] = ()  # folders on the web, tried in turn
     contents: Mapping[str, Content] = field(default_factory=dict)  # of every file, where they are known
@@ -52,6 +56,9 @@ class Source:
 
     def found(self, data: str | Path | None = None) -> Path | None:
         """The first folder that holds the files; where one is named, that or none."""
+        if self.module:
+            its = importlib.util.find_spec(self.module)
+            return Path(str(its.origin)).parent if its else None
         places = self.places.values() if data is None else (Path(data).expanduser(),)
         held = (place for folder in places for place in (folder, folder / self.name) if self._in(place))
         return next(held, None)
@@ -81,6 +88,7 @@ def cache() -> Path:
     return platformdirs.user_cache_path("dittofl", appauthor=False)
 
 
-def located(name: str, files: Sequence[str], *, data: str | None, packaged: str | None = None, advice: str) -> Path:
-    """The first folder that holds all files; refused with advice."""
-    return Source(name=name, forms=(tuple(files),), packaged=packaged, advice=advice).folder(data)
+def source(maker: Callable[..., Any]) -> Source | None:
+    """What the file of a data set says of its files, if it does."""
+    found = getattr(sys.modules[maker.__module__], "SOURCE", None)
+    return found if isinstance(found, Source) else None

@@ -33,10 +33,11 @@ IMPLIED = {"method": "Method", "split": "Split"}  # tables whose key says what t
 # The keys under which a piece is expected, by the table that they stand in; "" is the spec itself, * is any key.
 MADE: Mapping[str, tuple[str, ...]] = {  # what a call makes
     "": ("data", "model", "attack", "engine", "target"), "method": ("local", "server"),
-    "method.personal": ("*",), "method.final": ("*",), "method.choose": ("*",),
+    "method.personal": ("*",), "method.final": ("*",), "method.choose": ("*",), "data": ("of",),
 }  # fmt: skip
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {  # what a call makes, or a function
     "": ("loss", "sampling", "penalty", "transform"), "method": ("aggregate",), "metrics": ("*",),
+    "data": ("by",),
 }  # fmt: skip
 
 

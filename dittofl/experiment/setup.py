@@ -65,7 +65,7 @@ def build(spec: Spec, device: str | None = None) -> Setup:
     its, names = spec.experiment, spec.names
     table = spec.table
     with _seeded(its.seed):
-        federation = _federation(names.built(table["data"], "data", seed=its.seed))
+        federation = federation_of(names.built(table["data"], "data", seed=its.seed))
         module = _module(names.built(table["model"], "model", seed=its.seed))
     attack = names.built(its.attack, "attack") if its.attack else None
     require(attack is None or isinstance(attack, Attack), f"attack must name one such as A1, got {short(attack)}")
@@ -106,7 +106,8 @@ def _method(given: Table, strong: bool) -> Method:
     return method
 
 
-def _federation(given: Any) -> Federation:
+def federation_of(given: Any) -> Federation:
+    """What a spec's data gave, as a federation."""
     if callable(given):
         with blamed("data"):
             given = given()

@@ -16,6 +16,7 @@ from dittofl.experiment.assign import assign, merge
 from dittofl.experiment.construct import Names
 from dittofl.experiment.keys import Experiment
 from dittofl.experiment.names import REFERENCE, nearest
+from dittofl.experiment.place import anywhere
 from dittofl.experiment.signature import Table
 from dittofl.experiment.sources import source_file, user_files
 
@@ -44,9 +45,14 @@ class Spec:
 
     @property
     def identity(self) -> str:
-        """SHA-256 of the canonical table, as JSON with sorted keys, and of the user's files."""
+        """SHA-256 of the canonical table, as JSON with sorted keys, and of the user's files; not of where data lie."""
         code = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in self.files().items()}
-        text = json.dumps([_plain(self.table), code], sort_keys=True, ensure_ascii=False, default=str)
+        text = json.dumps(
+            [_plain(self.table | {"data": anywhere(self.table["data"])}), code],
+            sort_keys=True,
+            ensure_ascii=False,
+            default=str,
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
     def toml(self) -> str:

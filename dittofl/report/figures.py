@@ -34,7 +34,7 @@ def figures(results: Sequence[Result], folder: Path, metric: str | None = None) 
     """Draws every figure into a folder and returns the files; what is there under these names is replaced."""
     found = conditions(results)
     metric, places = lead_metric(found, metric), series.order(found)
-    with _styled(), told(folder):
+    with styled(), told(folder):
         folder.mkdir(parents=True, exist_ok=True)
         return [path for name, figure in _all(found, metric, places) for path in _saved(figure, folder, name)]
 
@@ -122,7 +122,7 @@ def malicious(found: Sequence[Condition]) -> "Figure":
 
 
 @contextmanager
-def _styled() -> Iterator[None]:
+def styled() -> Iterator[None]:
     """Our style, for this block; matplotlib is wanted here and nowhere else."""
     try:
         import matplotlib

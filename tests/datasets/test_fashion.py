@@ -10,11 +10,7 @@ import pytest
 from dittofl import InputError
 from dittofl.datasets import fashion
 from dittofl.datasets.fashion import partition
-
-
-def labels(each: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """As many of each of the ten classes, in any order."""
-    return np.random.default_rng(seed).permutation(np.repeat(np.arange(10, dtype=np.uint8), each))
+from tests.datasets.garments import idx, labels, written
 
 
 def test_the_authors_partition() -> None:
@@ -48,21 +44,9 @@ def test_devices_hold_five_consecutive_classes_dealt_out_in_order() -> None:
         assert wraps.max() == 1
 
 
-def idx(path: Path, array: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
-    shape = np.array(array.shape, dtype=">i4").tobytes()
-    path.write_bytes(gzip.compress(bytes([0, 0, 8, array.ndim]) + shape + array.tobytes(), 1))
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Files of ten images of each class to train and ten to test: those of one class are alike but for noise."""
-    draws = np.random.default_rng(0)
-    for part, seed in (("train", 0), ("t10k", 1)):
-        y = labels(10, seed)
-        idx(tmp_path / f"{part}-labels-idx1-ubyte.gz", y)
-        x = 20 * y[:, None, None] + draws.integers(20, size=(len(y), 28, 28), dtype=np.uint8)
-        idx(tmp_path / f"{part}-images-idx3-ubyte.gz", x.astype(np.uint8))
-    return tmp_path
+    return written(tmp_path)
 
 
 def test_images_are_standardised_by_the_train_images(folder: Path) -> None:
