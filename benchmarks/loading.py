@@ -67,7 +67,7 @@ def parquet(folder: Path, size: int) -> None:
     kinds = [("image", picture), ("writer_id", pyarrow.string()), ("hsf_id", pyarrow.int64())]
     schema = pyarrow.schema([*kinds, ("character", pyarrow.int64())])
     count = size // (EACH * (sum(map(len, pngs)) // POOL + 14))
-    # One group of rows, which is the most there can be to hold at once.
+    # A group of rows a writer: about as small as Hugging Face's, so that the footer is as long.
     with parquet.ParquetWriter(folder / "train-0.parquet", schema, use_dictionary=False, compression="none") as file:
         for _, (name, which, y) in zip(range(count), writers(), strict=False):
             images = [{"bytes": pngs[i], "path": None} for i in which]

@@ -7,6 +7,7 @@ from dittofl.datasets.femnist import femnist
 from dittofl.datasets.femnist_skewed import femnist_skewed
 from dittofl.datasets.partitioned import partitioned
 from dittofl.datasets.quadratic import linear_regression, point_estimation
+from dittofl.datasets.stackoverflow import stackoverflow
 from dittofl.datasets.synthetic import synthetic
 from dittofl.datasets.vehicle import vehicle
 
@@ -20,6 +21,7 @@ __all__ = [
     "linear_regression",
     "partitioned",
     "point_estimation",
+    "stackoverflow",
     "synthetic",
     "vehicle",
 ]

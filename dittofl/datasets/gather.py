@@ -65,6 +65,15 @@ def train_part(n: Ints) -> Ints:
     return np.maximum(portion(n, 0.8), 1)
 
 
+def bounds_of(n: Ints, split: Split | None) -> Ints:
+    """Bounds of devices with n samples, parted as `split` says, or 80/20 [K, 4]."""
+    if split is not None:
+        require(int(n.min()) >= 2, f"split= needs 2 samples on every device, got {int(n.min())} on one: leave it out")
+        return ends(split.counts(n))
+    train = train_part(n)
+    return ends(np.stack([train, 0 * n, n - train], axis=1))
+
+
 def shuffled(device: str, n: int, seed: int) -> Ints:
     """The random order of a device's samples, that of `Federation.of`."""
     return np.argsort(keys(seed, Purpose.SPLIT, tag(device), np.arange(n)))
@@ -85,9 +94,7 @@ def split_at_random(
     labels: Labels, ids: Sequence[str], split: Split | None, seed: int
 ) -> tuple[Ints, list[dict[str, Moves]]]:
     """Bounds, and where the samples of one store go: shuffled by device, then parted as `split` says, or 80/20."""
-    n = np.array([len(labels[id]) for id in ids], dtype=np.int64)
-    train = train_part(n)
-    bounds = ends(np.stack([train, 0 * n, n - train], axis=1) if split is None else split.counts(n))
+    bounds = bounds_of(np.array([len(labels[id]) for id in ids], dtype=np.int64), split)
     at = dict(zip(ids, bounds[:, 0].tolist(), strict=True))
     return bounds, [{id: Moves(shuffled(id, k := len(labels[id]), seed), at[id] + np.arange(k)) for id in ids}]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dittofl.datasets.reading import damaged, intact, package, whole
 
-BATCH = 4096  # rows
+BATCH = 1024  # rows
 BUFFER = 1 << 20  # bytes; without one a column of a row group is read at once
 
 
@@ -31,8 +31,10 @@ def batches(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[int, list[
 
 
 def _batches(path: Path, file: Any, names: list[str]) -> Iterator[Any]:
+    # Group by group, as pyarrow would prepare to read all of them at once.
     with whole(path):
-        yield from file.iter_batches(batch_size=BATCH, columns=names, use_threads=False)
+        for group in range(file.num_row_groups):
+            yield from file.iter_batches(batch_size=BATCH, row_groups=[group], columns=names, use_threads=False)
 
 
 def _check(path: Path, schema: Any, name: str, kind: str) -> None:
