@@ -21,7 +21,8 @@ class FangKrum:
 
     λ₀ = √(min_i Σ_{l near i} ‖Δ_l − Δ_i‖² / ((m − 2f − 1) P)) + max_i ‖Δ_i‖ / √P  (Theorem 1) over benign i, l, the
     m − f − 2 nearest. All f attackers send the same row. Below `threshold` the search stops, and that λ is sent.
-    Without `omniscient` the attackers' own updates stand for the benign ones. A tie counts as picked.
+    Without `omniscient` the attackers' own updates stand for the benign ones, with one crafted row among them, or two,
+    … f, where Krum picks none above the threshold of fewer. A tie counts as picked.
 
     >>> report = Report(delta=torch.tensor([[9.0], [1.0], [1.5], [0.0], [0.5]]), size=torch.ones(5))
     >>> FangKrum()(report, torch.tensor([True] + 4 * [False]), torch.Generator).delta.flatten().tolist()[0] < 0
@@ -36,8 +37,12 @@ class FangKrum:
 
     def __call__(self, report: Report, who: Tensor, draw: Draw) -> Report:
         rows, f = seen(report, who, self.omniscient), int(who.sum())
-        direction = rows.mean(0).sign()
-        return sending(report, who, -largest(rows, direction, f, self.threshold) * direction)
+        direction, lam = rows.mean(0).sign(), 0.0
+        for crafted in (f,) if self.omniscient else range(1, f + 1):
+            lam = largest(rows, direction, crafted, self.threshold)
+            if lam >= self.threshold:
+                break
+        return sending(report, who, -lam * direction)
 
 
 def largest(rows: Tensor, direction: Vector, f: int, threshold: float) -> float:

@@ -148,7 +148,10 @@ def krum(rows: Rows, f: int) -> int:
 
 def searched(drawn: Drawn, threshold: float = 1e-5) -> tuple[float, Rows]:
     """λ and s by the paper's search, asking Krum itself each time."""
-    benign, f = drawn.benign, len(drawn.own)
+    return searched_among(drawn.benign, len(drawn.own), threshold)
+
+
+def searched_among(benign: Rows, f: int, threshold: float) -> tuple[float, Rows]:
     m, P = len(benign) + f, benign.shape[1]
     squares = [sorted(((a - b) ** 2).sum() for j, b in enumerate(benign) if j != i) for i, a in enumerate(benign)]
     nearest = min(sum(its[: m - f - 2]) for its in squares)
@@ -166,6 +169,20 @@ def test_fang_krum() -> None:
         assert_allclose(sent(FangKrum(), drawn), np.tile(-lam * s, (len(drawn.own), 1)), rtol=1e-9)
         halved += lam < searched(drawn, threshold=math.inf)[0]
     assert halved > 100
+
+
+def test_fang_krum_of_attackers_who_see_themselves_alone() -> None:
+    """Krum among their own rows and one crafted row, then two, until it picks one."""
+    more = 0
+    for drawn in cohorts(300, least=9, most=20):
+        f = len(drawn.own)
+        if f > 3:
+            found = [searched_among(drawn.own, crafted, 1e-5) for crafted in range(1, f - 1)]
+            lam, s = next((its for its in found if its[0] >= 1e-5), (0.0, found[0][1]))
+            if lam:
+                more += lam != found[0][0]
+                assert_allclose(sent(FangKrum(omniscient=False), drawn), np.tile(-lam * s, (f, 1)), rtol=1e-9)
+    assert more > 5
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
