@@ -1,15 +1,17 @@
 """The server of SCAFFOLD."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
-from dittofl.aggregate import Mean
+from dittofl.aggregate import mean
 from dittofl.errors import an_instance, require, short
 from dittofl.server.add import Add
 from dittofl.types import Aggregator, Grouping, NeedsSolver, Report, Server, State, Vector
+
+ADD = Add()
 
 
 class Controlled(NamedTuple):
@@ -34,8 +36,8 @@ class Control:
     tensor([0.2500])
     """
 
-    then: Server = field(default_factory=Add)
-    aggregate: Aggregator = field(default_factory=Mean)
+    then: Server = ADD
+    aggregate: Aggregator = mean
     solver: ClassVar[str] = "Scaffold"
 
     def __post_init__(self) -> None:
