@@ -83,6 +83,23 @@ def test_damage_is_refused_in_one_sentence(folder: Path, file: str, damage: str)
         fashion(data=str(folder), devices=4)
 
 
+def test_every_bit_of_a_header_counts_and_so_does_every_byte_that_is_lost(folder: Path) -> None:
+    draws = np.random.default_rng(1)
+    for file, header in (("t10k-images-idx3-ubyte.gz", 16), ("train-labels-idx1-ubyte.gz", 8)):
+        whole = (folder / file).read_bytes()
+        raw = gzip.decompress(whole)
+        flipped = [(i // 8, 1 << i % 8) for i in range(8 * header)]
+        damaged = [raw[:i] + bytes([raw[i] ^ bit]) + raw[i + 1 :] for i, bit in flipped]
+        damaged += [raw[: int(n)] for n in draws.integers(0, len(raw), 20)]
+        damaged += [whole[: int(n)] for n in draws.integers(0, len(whole), 20)]
+        for bad in damaged:
+            (folder / file).write_bytes(bad)  # IDX files need not be gzipped
+            with pytest.raises(InputError, match="get it again"):
+                fashion(data=str(folder), devices=4)
+        (folder / file).write_bytes(raw)
+        assert fashion(data=str(folder), devices=4).K == 4
+
+
 @pytest.mark.parametrize("wrong", [{"devices": 0}, {"validation": 1.0}, {"validation": -0.1}])
 def test_wrong_parameters(folder: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"fashion needs .*{next(iter(wrong))}"):

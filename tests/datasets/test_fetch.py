@@ -3,6 +3,7 @@
 import gzip
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,12 @@ def test_a_file_that_is_there_is_never_replaced(server: Server, tmp_path: Path) 
         got(server, tmp_path)
     assert (tmp_path / "a.gz").read_bytes() == b"mine"
     assert not server.asked
+
+
+def test_who_comes_second_waits_for_the_first(server: Server, tmp_path: Path) -> None:
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(lambda _: got(server, tmp_path), range(4))) == [FILE] * 4
+    assert len(server.asked) == 1
 
 
 def test_a_folder_that_cannot_be_written(server: Server, tmp_path: Path) -> None:

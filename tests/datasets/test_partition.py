@@ -1,5 +1,6 @@
 """Pooled samples dealt out to devices: everyone's exactly once, by the seed, and as each rule says."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from dittofl.cli import answer
 from dittofl.datasets import digits, partition, partitioned
 from dittofl.datasets.partition import ByClass, ByColumn, Dirichlet, Partitioner, PowerLaw
 from dittofl.experiment.names import sections
+from dittofl.experiment.setup import build
+from dittofl.experiment.spec import load
 from tests.problems import integers, normal
 
 X, Y = normal(600, 3, seed=0), integers(6, 600, seed=1)
@@ -184,7 +187,7 @@ def test_a_federation_without_its_parts(capsys: pytest.CaptureFixture[str]) -> N
     assert partitioned(of=whole, by=by).fingerprint == partitioned(of=(X, Y), by=by).fingerprint
 
 
-def test_a_spec_names_data_and_rule(tmp_path: Any) -> None:
+def test_a_spec_names_data_and_rule(tmp_path: Path) -> None:
     spec = tmp_path / "spec.toml"
     spec.write_text("""
         rounds = 2
@@ -199,3 +202,22 @@ def test_a_spec_names_data_and_rule(tmp_path: Any) -> None:
     out = ["--out", str(tmp_path / "runs"), "--quiet"]
     assert answer(["run", str(spec), *out]) == 0
     assert answer(["run", str(spec), *out, "--seeds", "1", "--set", "data.by.kind=Dirichlett"]) == 2
+
+
+def test_a_spec_names_samples_and_a_rule_of_one_s_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import torch\n"
+        "def samples():\n    return torch.arange(40.0)[:, None], torch.arange(40) % 2\n"
+        "def halves(x, y, seed):\n    return {'low': range(20), 'high': range(20, 40)}\n"
+    )
+    (tmp_path / "spec.toml").write_text("""
+        rounds = 1
+        model = { kind = "linear", inputs = 1, outputs = 2 }
+        method = { local = { kind = "SGD", lr = 0.1 } }
+        data = { kind = "partitioned", of = "mine:samples", by = "mine:halves" }
+    """)
+    data = build(load(str(tmp_path / "spec.toml"))).federation
+    assert {id: float(data.x[a:b].sum()) for id, (a, *_, b) in zip(data.ids, data.bounds, strict=True)} == {
+        "low": sum(range(20)),
+        "high": sum(range(20, 40)),
+    }
