@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dittofl.engine import Loop
-from dittofl.errors import nonnegative, require, short, whole
+from dittofl.errors import nonnegative, positive, require, short, whole
 from dittofl.federate import federate
 from dittofl.method import Method
 from dittofl.solver import SGD, Ditto, Prox
@@ -45,8 +45,10 @@ class Quadratics:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("K", 2), ("cohort", 1), ("n", 1), ("d", 1), ("batch", 1)):
+        for name, least in (("K", 2), ("cohort", 1), ("n", 1), ("d", 1), ("batch", 1), ("seed", 0)):
             whole("Quadratics", name, getattr(self, name), least)
+        positive("Quadratics", "sigma", self.sigma)
+        nonnegative("Quadratics", "tau", self.tau)
         require(self.cohort <= self.K, f"Quadratics needs cohort ≤ K, got cohort={self.cohort}, K={self.K}")
         require(self.n > self.d, f"Quadratics needs n > d for strong convexity, got n={self.n}, d={self.d}")
 
@@ -109,6 +111,7 @@ def run(
     """
     require(len(seeds) > 0, f"run needs a seed for every run, got seeds={short(seeds)}: give seeds=range(4)")
     require(len(lams) > 0, f"run needs a λ, got lams={short(lams)}: give lams=(1.0,)")
+    require(len(set(lams)) == len(lams), f"run needs distinct λ, got lams={short(lams)}: name each once")
     for lam in lams:
         nonnegative("run", "every λ", lam)
     whole("run", "rounds", rounds, 2)

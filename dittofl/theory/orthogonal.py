@@ -44,6 +44,10 @@ class Orthogonal:
         """One coordinate, whose observation of w_k has variance σ²/β; its λ is n/β times ours."""
         return Point(sigma=self.sigma, n=self.beta, tau=self.tau, K=self.K, K_a=self.K_a, tau_a=self.tau_a)
 
+    @property
+    def K_b(self) -> int:
+        return self.K - self.K_a
+
     def _scaled(self, lam: ArrayLike) -> Array:
         return np.asarray(lam, dtype=np.float64) * self.n / self.beta
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dittofl.errors import is_whole, nonnegative, positive, require, short
+from dittofl.errors import blamed, is_whole, nonnegative, positive, require, short
 from dittofl.theory import search
 from dittofl.theory.point import Array, check_strength
 
@@ -41,20 +41,27 @@ class Regression:
     def __post_init__(self) -> None:
         positive("Regression", "sigma", self.sigma)
         nonnegative("Regression", "tau", self.tau)
-        X = tuple(np.asarray(x, dtype=np.float64) for x in self.X)
+        with blamed("Regression's X=[…], matrices of numbers,"):
+            X = tuple(np.asarray(x, dtype=np.float64) for x in self.X)
         require(
             len(X) >= 2 and len({x.shape[1:] for x in X}) == 1 and all(x.ndim == 2 and x.size for x in X),
             f"Regression needs two X=[…] or more, each [n_k, d], got shapes {short([x.shape for x in X])}",
         )
         require(all(np.isfinite(x).all() for x in X), "Regression got an X that is not finite: mend it")
         object.__setattr__(self, "X", X)
-        who = tuple(sorted(set(self.malicious)))
+        with blamed("Regression's malicious=[…], devices by number,"):
+            who = tuple(sorted(set(self.malicious)))
         require(
             all(is_whole(k, 0) and k < len(X) for k in who) and len(who) < len(X),
             f"Regression needs malicious=[…] among 0 … {len(X) - 1} and one benign device, got {short(who)}",
         )
         object.__setattr__(self, "malicious", who)
         check_strength("Regression", bool(who), self.tau_a)
+        if self.test is not None:
+            with blamed("Regression's test=, E xxᵀ of a test input,"):
+                T = np.asarray(self.test, dtype=np.float64)
+            fits = T.shape in ((self.d, self.d), (self.K, self.d, self.d)) and np.isfinite(T).all()
+            require(fits, f"Regression needs test= of shape [{self.d}, {self.d}] or one a device, got {T.shape}")
         require(np.linalg.matrix_rank(self.H.sum(0)) == self.d, "Regression needs Σ X_kᵀX_k of full rank: add samples")
 
     @property

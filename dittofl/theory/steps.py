@@ -9,7 +9,7 @@ A = D T₀ for 0 < q ≤ 1; a geometric g never does, so the theorem is about su
 from dataclasses import dataclass
 from typing import Any
 
-from dittofl.errors import positive, require, short
+from dittofl.errors import finite, positive, require, short
 from dittofl.theory.point import Array
 from dittofl.types import Counter
 
@@ -29,7 +29,7 @@ class Power:
     def __post_init__(self) -> None:
         positive("Power", "lr", self.lr)
         positive("Power", "shift", self.shift)
-        require(0 < self.q <= 1, f"Power needs 0 < q ≤ 1, got q={short(self.q)}")
+        require(finite(self.q) and 0 < self.q <= 1, f"Power needs 0 < q ≤ 1, got q={short(self.q)}")
 
     def __call__(self, t: Counter | Array) -> Any:
         return self.lr * (1 + t / self.shift) ** -self.q
