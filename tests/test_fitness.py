@@ -26,7 +26,8 @@ LAYERS = (
     {"datasets", "models", "theory"},
     {"experiment"},
     {"report"},
-    {"cli"},
+    {"reproduce"},
+    {"cli", "__main__"},
 )
 FILE_LINES = 200
 BODY_LINES = 50  # the goal of the house style is 25

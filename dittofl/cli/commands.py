@@ -107,4 +107,31 @@ def new(folder: Path) -> None:
     go(folder)
 
 
-commands = (run, data, list_, report, compare, export, predict, new, theory)
+@click.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("--data", type=PATH, help="Folder of the data sets.")
+@click.option("--seeds", metavar="A:B|A,B", help="Seeds to run (default: 0).")
+@click.option(
+    "--only", metavar="[DATA,][ROW,][COLUMN]", multiple=True, help="These cells alone, 'Ditto,A1 20%' say; repeat it."
+)
+@click.option("--scale", type=float, default=1.0, show_default=True, help="Share of the rounds; written apart.")
+@click.option("--out", type=PATH, help="Folder of runs and tables (default: results).")
+@click.option("--resume", is_flag=True, help="Go on with runs that were interrupted.")
+@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 …")
+@click.option("--precision", type=click.Choice(["float32", "tf32", "float64"]), default="float32", help="Arithmetic.")
+@click.option("--engine", type=click.Choice(["auto", "loop", "vmap"]), help="How devices are mapped.")
+@click.option("--jobs", type=int, default=1, show_default=True, help="Runs at a time, each in a process of its own.")
+@click.option("--minutes", type=float, help="Stop after so many; what is made by then is kept.")
+@click.option(
+    "--checkpoint-every", type=float, metavar="SECONDS", help="Time between checkpoints (default: 60, on a GPU none)."
+)
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.option("--as-is", is_flag=True, help="Run nothing: write what the runs in --out say.")
+def reproduce(**given: Any) -> None:
+    """Make what is missing of the paper's tables and figures: NAME is table1 … table12 or figure2 … figure9."""
+    from dittofl.cli.reproduce import reproduce as go
+
+    go(**given)
+
+
+commands = (run, reproduce, data, list_, report, compare, export, predict, new, theory)

@@ -30,7 +30,7 @@ def run(
         raise InputError(f"--checkpoint-every must be 0 or more seconds, got {checkpoint_every:g}")
     loaded = [
         (source, _moved(load(source, [_changes(changes), seed], assignments), data))
-        for source in specs for seed in _seeds(seeds)
+        for source in specs for seed in seeded(seeds)
     ]  # fmt: skip
     if dry_run:
         for _, spec in loaded:
@@ -102,7 +102,7 @@ def _changes(given: Mapping[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def _seeds(text: str | None) -> list[dict[str, int]]:
+def seeded(text: str | None) -> list[dict[str, int]]:
     """0:5 or 0,3,7 as changes of a spec; none where the spec's own seed is to stand."""
     if text is None:
         return [{}]

@@ -13,6 +13,13 @@ from dittofl.types import Ints
 BUDGET = 2**31  # bytes that one chunk of devices may hold
 
 
+def unused(device: torch.device) -> int:
+    """Bytes of a GPU that this process may still take: what is free, or left of the share that it was given."""
+    free, total = torch.cuda.mem_get_info(device)
+    share = torch.cuda.get_per_process_memory_fraction(device)
+    return max(0, min(free, int(share * total) - torch.cuda.memory_allocated(device)))
+
+
 class Chunks:
     """Divides cohorts into chunks of `size` devices (None: as many as fit)."""
 
@@ -58,7 +65,7 @@ class Chunks:
     def _fitting(self, models: int, samples: int, held: int) -> int:
         """How many devices fit into the budget: rows, their copies in the step, what a backward pass holds, samples."""
         device = self.setting.device
-        budget = torch.cuda.mem_get_info(device)[0] // 4 if device.type == "cuda" else BUDGET
+        budget = unused(device) // 4 if device.type == "cuda" else BUDGET
         elements = models * (8 * self.objective.layout.P + 3 * samples * self.objective.activations)
         elements += held * self.objective.inputs
         return max(1, budget // (elements * self.objective.w0.element_size()))

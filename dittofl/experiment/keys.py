@@ -31,6 +31,7 @@ class Experiment:
     cohort: int | None = None
     seed: int = 0
     eval_every: int = 10
+    eval_at: tuple[int, ...] | None = None  # rounds to evaluate after besides
     parts: tuple[str, ...] = PARTS
     device: str = "cpu"
     precision: str = "float32"
@@ -57,6 +58,11 @@ class Experiment:
         require(
             isinstance(self.parts, list | tuple) and self.parts and set(self.parts) <= set(PARTS),
             f"parts must be a list of {', '.join(PARTS)}, what the last evaluation covers, got {short(self.parts)}",
+        )
+        require(
+            self.eval_at is None
+            or (isinstance(self.eval_at, list | tuple) and all(is_whole(t, 1) for t in self.eval_at)),
+            f"eval_at must be a list of rounds, whole numbers ≥ 1, got {short(self.eval_at)}",
         )
         for key in ("data", "model", "method"):
             value = getattr(self, key)

@@ -35,13 +35,21 @@ def provenance(spec: Spec, setup: Setup) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "platform": platform.platform(),
         "python": platform.python_version(),
-        "dittofl": metadata.version("dittofl"),
+        "dittofl": version(),
         "dittofl_git": git_commit(HERE.parent) if _git(HERE.parent, "ls-files", HERE.name) else None,  # of a checkout
         "torch": torch.__version__,
         "git": git_commit(spec.folder),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "packages": dict(sorted((one.metadata["Name"], one.version) for one in metadata.distributions())),
     }
+
+
+def version() -> str:
+    """The package's version; its source can be run without being installed."""
+    try:
+        return metadata.version("dittofl")
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def git_commit(folder: Path) -> str | None:

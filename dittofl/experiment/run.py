@@ -84,19 +84,22 @@ class Running:
 
     def go(self, asked: list[int]) -> None:
         """Rounds until the last, or until a signal has asked to stop."""
-        every = self.spec.experiment.eval_every
+        every, at = self.spec.experiment.eval_every, set(self.spec.experiment.eval_at or ())
         for run in self.rounds:
             self.kept.visited(run.history[-1].cohort)
             self.record.round(run)
-            if run.t % every == 0 and run.t < self.rounds.last:
+            if (run.t % every == 0 or run.t in at) and run.t < self.rounds.last:
                 scored = run.evaluate(self.headline)
                 self.record.evaluated(scored, "benign")
                 self.shown.evaluated(scored)
             self.shown.round(run.t)
-            if asked or self.pace.due(time.monotonic()):
+            if (asked and self.pace.every > 0) or self.pace.due(time.monotonic()):
                 self.save()
             if asked:
-                raise StoppedError(f"stopped after round {run.t} of {self.rounds.last}, saved in {self.folder.path}")
+                saved = (
+                    f"saved in {self.folder.path}" if self.pace.every > 0 else "not saved, as no checkpoints are kept"
+                )
+                raise StoppedError(f"stopped after round {run.t} of {self.rounds.last}, {saved}")
 
     def save(self) -> None:
         """A checkpoint of this round, where there is none yet."""

@@ -1,0 +1,169 @@
+"""Cells as tidy CSV: one line a cell and seed, ours beside the paper's."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from math import isnan, nan
+from pathlib import Path
+from typing import Any
+
+from dittofl.errors import InputError, require, short
+from dittofl.experiment.files import write
+from dittofl.reproduce.column import Column
+from dittofl.reproduce.ended import ended
+from dittofl.reproduce.paper import printed
+from dittofl.reproduce.plan import Cell, done
+
+RUNS = "runs.csv"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A cell for a seed; without a run of ours only the paper's number stands there."""
+
+    table: str
+    dataset: str
+    method: str
+    attack: str
+    ratio: float
+    seed: int | None = None
+    weighted_mean: float = nan  # the headline: every test sample of benign devices counts once
+    mean: float = nan
+    std: float = nan
+    paper_mean: float = nan
+    paper_std: float = nan
+    last10_min: float = nan  # of the weighted mean over the last ten evaluations
+    last10_max: float = nan
+    rounds: int | None = None
+    scale: float = 1.0
+    selected: str = ""  # what validation data chose
+    run: str = ""  # the identity of the run, as in runs.csv
+    remark: str = ""
+
+    @property
+    def where(self) -> Column:
+        return Column(self.attack, self.ratio)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.dataset, self.method, self.attack, self.ratio
+
+    @property
+    def made(self) -> bool:
+        return self.seed is not None
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+
+
+def row(cell: Cell, out: Path) -> Row:
+    """A cell as its run says, or with the paper's number alone."""
+    bench, its = cell.section.bench, printed(cell.table, cell.section.bench.name, cell.line.label, cell.where)
+    known: dict[str, Any] = {
+        "table": cell.table, "dataset": bench.name, "method": cell.line.label, "attack": cell.where.attack,
+        "ratio": cell.where.ratio, "paper_mean": nan if its is None else its.mean,
+        "paper_std": nan if its is None or its.std is None else its.std,
+        "remark": "; ".join(filter(None, ("ours: not in the paper" if cell.section.ours else "", bench.remarks))),
+    }  # fmt: skip
+    one = cell.chosen(out)
+    run = None if one is None else cell.run(one, held=cell.line.held)
+    if one is None or run is None or not done(run, out):
+        return Row(**known, scale=cell.scale)
+    found = ended(run.path(out))
+    score = found.score(one.model)
+    return Row(
+        **known, seed=cell.seed, weighted_mean=score.weighted_mean, mean=score.mean, std=score.std,
+        last10_min=score.low, last10_max=score.high, rounds=run.rounds, scale=cell.scale,
+        selected=one.name if cell.trials() else "", run=found.facts["identity"][:12],
+    )  # fmt: skip
+
+
+def text(rows: Iterable[Row]) -> str:
+    """As CSV; what is not known is empty, what is not a number says nan."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in rows:
+        writer.writerow([_told(key, value, one.made) for key, value in asdict(one).items()])
+    return out.getvalue()
+
+
+OURS = ("weighted_mean", "mean", "std", "last10_min", "last10_max")
+
+
+def _told(key: str, value: Any, made: bool) -> str:
+    if value is None or (isinstance(value, float) and isnan(value) and not (made and key in OURS[:3])):
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a file; a damaged one is refused."""
+    try:
+        found = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+        if tuple(found.fieldnames or ()) != COLUMNS:
+            raise ValueError(f"its columns are {', '.join(found.fieldnames or ['none'])}")
+        lines = list(found)
+        return [Row(**{key: _parsed(key, value) for key, value in line.items()}) for line in lines]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{path} is no table of a reproduction ({short(error)}): restore it, or remove it") from error
+
+
+def _parsed(key: str, value: str) -> Any:
+    if key in ("seed", "rounds"):
+        return int(value) if value else None
+    if key in ("ratio", "scale", "paper_mean", "paper_std", *OURS):
+        return float(value) if value else nan
+    return value
+
+
+def merged(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
+    """The new rows, and those of the old that they do not replace: cells made elsewhere, or for other seeds.
+
+    Where any seed of a cell is made, the row that has the paper's number alone goes.
+    """
+    kept: dict[tuple[Any, ...], Row] = {(*one.key, one.seed): one for one in old if one.made}
+    kept |= {(*one.key, one.seed): one for one in new if one.made}
+    made = {key[:-1] for key in kept}
+    bare = {one.key: one for one in (*old, *new) if not one.made and one.key not in made}
+    order = {key: i for i, key in enumerate(dict.fromkeys(one.key for one in (*new, *old)))}
+    every = [*kept.values(), *bare.values()]
+    return sorted(every, key=lambda one: (order[one.key], -1 if one.seed is None else one.seed))
+
+
+def save(path: Path, new: Sequence[Row]) -> list[Row]:
+    """Puts rows into a file beside those that it has."""
+    rows = merged(read(path) if path.is_file() else [], new)
+    write(path, text(rows).encode())
+    return rows
+
+
+PROVENANCE = (
+    "run", "name", "identity", "fingerprint", "seed", "rounds", "seconds", "device", "precision", "threads", "torch",
+    "python", "dittofl", "git",
+)  # fmt: skip
+
+
+def record(out: Path, cells: Iterable[Cell]) -> None:
+    """runs.csv: where every number is from, a line for each run, beside what the file has."""
+    path, lines = out / RUNS, dict[str, Mapping[str, Any]]()
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = {line["run"]: line for line in csv.DictReader(file)}
+    for cell in cells:
+        one = cell.chosen(out)
+        runs = [] if one is None else [cell.run(one, held=cell.line.held)]
+        for run in [*runs, *(its for _, its in cell.trials())]:
+            if done(run, out):
+                its = ended(run.path(out))
+                known = its.facts | its.summary | {"run": its.facts["identity"][:12], "name": run.name}
+                lines[known["run"]] = {key: known.get(key) for key in PROVENANCE}
+    require(path.parent.is_dir(), f"there is no folder {path.parent}: make it, or choose another --out")
+    table = io.StringIO()
+    writer = csv.DictWriter(table, PROVENANCE, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(sorted(lines.values(), key=lambda line: str(line["name"])))
+    write(path, table.getvalue().encode())

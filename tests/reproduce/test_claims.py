@@ -1,0 +1,68 @@
+"""Claims on made-up cells: each predicate can hold and can fail."""
+
+import pytest
+
+from dittofl.reproduce.claims import CLAIMS, Claim
+from dittofl.reproduce.column import Column
+from dittofl.reproduce.grid import BEST, RULE, Grid, bench
+from dittofl.reproduce.predicates import BASELINES, PERSONAL
+
+CLEAN, A1, A3 = Column(), Column("A1", 0.5), Column("A3", 0.5)
+LAMBDAS = ("Ditto, lambda=0.1", "Ditto, lambda=1", "Ditto, lambda=2")
+
+
+def grid(dataset: str, above: float = 0.1, spread: float = 0.05, **other: float) -> Grid:
+    """Baselines at .5 with std .1; Ditto by so much above them with its own spread."""
+    at = {}
+    for where in bench(dataset).columns:
+        for method in (*BASELINES, *PERSONAL, "fair", "MOCHA"):
+            at[dataset, method, where] = (0.5, 0.1)
+        for method in (RULE, BEST, *LAMBDAS, "Ditto + clipping"):
+            at[dataset, method, where] = (0.5 + above, spread)
+        for i, method in enumerate(("fair", "TERM, t=2", "TERM, t=5")):
+            at[dataset, method, where] = (0.4 - 0.1 * i, 0.1)
+    for name, value in other.items():
+        for where in bench(dataset).columns:
+            at[dataset, name.replace("_", " "), where] = (value, spread)
+    return Grid(at)
+
+
+def named(name: str) -> Claim:
+    return next(claim for claim in CLAIMS if claim.name.startswith(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "good", "bad"),
+    [
+        ("most accurate", "Vehicle", {"above": 0.1}, {"above": -0.1}),
+        ("most of all", "Vehicle", {"above": 0.1}, {"above": -0.1}),
+        ("about 6 points", "Vehicle", {"above": 0.1}, {"above": -0.1}),
+        ("fairer than global", "Vehicle", {"spread": 0.05}, {"spread": 0.2, "above": -0.3}),
+        ("variance", "Vehicle", {"spread": 0.05}, {"spread": 0.2}),
+        ("fair methods", "Vehicle", {}, {"global": 0.3}),
+        ("robust methods", "Vehicle", {"above": 0.1}, {"spread": 0.2}),
+        ("competitive", "FEMNIST", {"above": 0.0}, {"above": -0.02}),
+        ("a robust w", "FEMNIST", {}, {"Ditto_+_clipping": 0.4}),
+        ("each device", "Vehicle", {}, {RULE: 0.5}),
+        ("MOCHA", "Vehicle", {"MOCHA": 0.7}, {"MOCHA": 0.3}),
+    ],
+)
+def test_a_claim_can_hold_and_can_fail(name: str, dataset: str, good: dict[str, float], bad: dict[str, float]) -> None:
+    claim = named(name)
+    assert claim.on(grid(dataset, **good), dataset).holds is True
+    assert claim.on(grid(dataset, **bad), dataset).holds is False
+
+
+@pytest.mark.parametrize(("small", "holds"), [("Ditto, lambda=0.1", True), ("Ditto, lambda=2", False)])
+def test_the_best_lambda_under_attack(small: str, holds: bool) -> None:
+    cells = dict(grid("Vehicle").values)
+    cells["Vehicle", "Ditto, lambda=2", CLEAN] = (0.9, 0.1)
+    cells["Vehicle", small, A3] = (0.9, 0.1)
+    assert named("strong attacks").on(Grid(cells), "Vehicle").holds is holds
+
+
+def test_a_claim_without_its_cells_is_not_decidable() -> None:
+    cells = {key: value for key, value in grid("Vehicle").values.items() if key[1] != "Krum"}
+    verdict = named("most accurate").on(Grid(cells), "Vehicle")
+    assert verdict.holds is None
+    assert "Krum" in verdict.told

@@ -1,0 +1,115 @@
+"""A table made in one go, by several processes, and after an interruption, is the same table."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dittofl.errors import InputError, StoppedError
+from dittofl.reproduce import plan, tidy
+from dittofl.reproduce.board import Board, Follower
+from dittofl.reproduce.column import column
+from dittofl.reproduce.ended import ended
+from dittofl.reproduce.reproduction import make, written
+from dittofl.reproduce.trajectory import Machine, of
+from dittofl.reproduce.work import How
+from tests.reproduce.conftest import asked, forget
+
+
+def table(out: Path, name: str = "table7") -> str:
+    return (out / f"{name}.csv").read_text(encoding="utf-8")
+
+
+def test_cells_of_one_global_trajectory_share_a_run(how: How) -> None:
+    wanted = plan.cells(asked("table7").tables[0], [0], 0.01, ("Vehicle,A1 50%",))
+    runs = Counter(cell.run(one, held=False).name for cell in wanted for one in cell.line.among)
+    fedavg = "vehicle/FedAvg/A1-50/seed-0"
+    assert runs[fedavg] == 5  # global, local and three λ
+    assert sum(run.name == fedavg for run in plan.todo(wanted, how.out)) == 1
+
+
+def test_a_run_is_told_to_another_process_by_its_key(how: How) -> None:
+    wanted = asked("table7", "table5", only=("Vehicle",)).cells()
+    runs = [cell.run(one, held=held) for cell in wanted for one in cell.line.among for held in (False, True)]
+    assert [of(run.key).name for run in runs] == [run.name for run in runs]
+    assert all(of(run.key).spec(Machine()).identity == run.spec(Machine()).identity for run in runs[:3])
+
+
+def test_killed_and_resumed_it_gives_the_same_table(how: How, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    what = asked("table7", only=("global,clean", "global,A3 20%"))
+    assert not make(what, how, board).failed
+    written(what, how.out)
+    again = replace(how, out=how.out.with_name("again"), every=1e-9)
+    said = Follower.round
+
+    def stopped(self: Follower, t: int) -> None:
+        if t == 4:
+            raise StoppedError("as if killed")
+        said(self, t)
+
+    monkeypatch.setattr(Follower, "round", stopped)
+    forget()
+    with pytest.raises(StoppedError):
+        make(what, again, board)
+    monkeypatch.undo()
+    monkeypatch.setenv("DITTOFL_DATA", str(how.out.parent.parent / "data"))
+    assert not list(again.out.rglob("summary.json"))
+    assert "add --resume" in next(iter(make(what, again, board).failed.values()))
+    assert not make(what, replace(again, resume=True), board).failed
+    written(what, again.out)
+    assert table(again.out) == table(how.out)
+    assert not list(again.out.rglob("checkpoint"))
+
+
+def test_workers_make_the_same_table(how: How, board: Board) -> None:
+    what = asked("table7", "table5", only=("Vehicle,global,clean", "Vehicle,dynamic,clean", "Vehicle,best,clean"))
+    assert not make(what, how, board).failed
+    written(what, how.out)
+    crew = replace(how, out=how.out.with_name("crew"), jobs=2)
+    forget()
+    made = make(what, crew, board)
+    assert not made.failed
+    assert len(made.seconds) == len(list(crew.out.rglob("summary.json")))
+    written(what, crew.out)
+    for name in ("table7", "table5"):
+        assert table(crew.out, name) == table(how.out, name)
+
+
+def test_when_time_is_up_what_is_made_is_kept(how: How, board: Board) -> None:
+    made = make(asked("table7"), replace(how, minutes=1e-9), board)
+    assert made.stopped == "the 1e-09 minutes are over"
+    assert not made.failed
+
+
+def test_what_validation_data_choose_is_recorded(how: How, board: Board) -> None:
+    what = asked("table5", only=("Vehicle,best,clean",))
+    make(what, how, board)
+    written(what, how.out)
+    cell = next(cell for cell in what.cells() if cell.section.bench.word == "vehicle")
+    scores = {one.name: ended(run.path(how.out)).validation(one.model) for one, run in cell.trials()}
+    row = next(row for row in tidy.read(how.out / "table5.csv") if row.made)
+    assert scores[row.selected] == max(scores.values())
+    own = ended(cell.run(cell.chosen(how.out), held=False).path(how.out))  # type: ignore[arg-type]
+    assert row.weighted_mean == pytest.approx(own.score(row.selected).weighted_mean, rel=1e-5)
+    assert row.last10_min <= row.weighted_mean <= row.last10_max
+
+
+def test_the_defences_expect_the_malicious_devices_of_a_cohort() -> None:
+    """f = ⌊10 K_a/K⌋; at 10 % of Vehicle K_a is 3, without which f were 0."""
+    bench = asked("table7").tables[0].sections[0].bench
+    found = {name: bench.expected(column(name)) for name in ("clean", "A1 20%", "A1 50%", "A1 80%", "A3 10%")}
+    assert found == {"clean": 0, "A1 20%": 1, "A1 50%": 4, "A1 80%": 7, "A3 10%": 1}
+
+
+def test_a_folder_of_other_runs_is_refused(how: How, board: Board) -> None:
+    make(asked("table7", only=("global,clean",)), how, board)
+    forget()
+    with pytest.raises(InputError, match="differs in eval_at, rounds"):
+        make(asked("table7", only=("global,clean",), scale=0.02), how, board)
+
+
+def test_what_is_missing_is_told_in_a_sentence() -> None:
+    told = list(plan.lacks(asked("table8").cells()))
+    assert any("FEMNIST is not here" in sentence for sentence in told)
+    assert list(plan.runnable(asked("table8").cells())) == []
