@@ -1,8 +1,11 @@
 """The one exception a user's mistake raises: what we got, what was expected, what to do."""
 
+import sysconfig
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,7 +53,16 @@ def blamed(what: str, where: str = "") -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{what} fails{where and ' on ' + where}: {short(error)}: correct it") from error
+        what += f" fails{where and ' on ' + where}"
+        raise InputError(f"{what}: {short(error)}: correct {_culprit(error)}") from error
+
+
+def _culprit(error: Exception) -> str:
+    """The innermost line of a user's own file that an exception came through."""
+    places = [str(Path(__file__).parent), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))]
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [one for one in frames if not one.filename.startswith(("<", *places))]
+    return f"line {mine[-1].lineno} of {Path(mine[-1].filename).name}" if mine else "it"
 
 
 def _truth(value: Any) -> bool:

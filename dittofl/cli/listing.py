@@ -76,7 +76,7 @@ def _section(section: str) -> None:
 def _detail(name: str) -> None:
     kind = known()[name]
     section = next(section for section, names in sections().items() if name in names)
-    click.echo(click.style(name, bold=True) + f"  {section}, {PLACES[section]}")
+    click.echo(click.style(name, bold=True) + f"  {section}, {PLACES.get(section, '')}")
     click.echo(f"  {_parameters(kind) or 'no parameters'}\n")
     click.echo(_indented(inspect.getdoc(kind) or "" if _ours(kind) else f"{first(kind)}, see PyTorch's documentation"))
     example = ", ".join([f'kind = "{name}"', *(f"{key} = …" for key in _required(kind))])

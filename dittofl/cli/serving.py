@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from dittofl.engine.setting import Setting
 from dittofl.errors import InputError, require, short
-from dittofl.experiment.files import told, write
+from dittofl.experiment.files import place, told, write
 from dittofl.experiment.folder import Folder, runs
 from dittofl.experiment.run import flags
 from dittofl.experiment.setup import build
@@ -41,15 +41,14 @@ def restored(path: Path) -> Federated:
         return run
 
 
-def served(path: Path, device: str | None, model: str | None) -> tuple[Federated, nn.Module, str, str]:
-    """The run, the module, and the names of model and device."""
+def served(path: Path, device: str | None, model: str | None) -> tuple[Federated, nn.Module, str]:
+    """The run, the module, and what that is."""
     run = restored(path)
     name = model or next(iter((*run.method.choose, *run.method.personal)), GLOBAL)
     if device is None and name != GLOBAL:
         ids = run.federation.ids
         raise InputError(f"whose {name}? add --device-id, one of {len(ids)} such as {ids[0]!r}, or --model global")
-    who = run.federation.ids[0] if device is None else device
-    return run, run.model(name, device=who), name, who
+    return run, run.model(name, device=device), name if device is None else f"{name} of {device}"
 
 
 def export(path: Path, device: str | None, model: str | None, out: Path) -> None:
@@ -57,14 +56,15 @@ def export(path: Path, device: str | None, model: str | None, out: Path) -> None
     kinds = (".safetensors", ".onnx")
     require(out.suffix in kinds, f"--out must end in {' or '.join(kinds)}, got {out}")
     require(not out.exists(), f"{out} exists and is never overwritten: choose another --out")
-    run, module, name, who = served(path, device, model)
+    run, module, what = served(path, device, model)
     if out.suffix == ".onnx":
         _onnx(module, run, out)
     else:
-        about = {"model": name, "device": who, "run": str(path), "rounds": str(run.t)}
+        about = {"model": what, "run": str(path), "rounds": str(run.t)}
         tensors = {key: value.contiguous() for key, value in module.state_dict().items()}
+        place(out)
         write(out, save(tensors, metadata=about))
-    click.echo(f"{name} of {who} after {run.t} rounds: {out}")
+    click.echo(f"{what} after {run.t} rounds: {out}")
 
 
 def _onnx(module: nn.Module, run: Federated, out: Path) -> None:
@@ -86,18 +86,20 @@ def _onnx(module: nn.Module, run: Federated, out: Path) -> None:
             )
     except Exception as error:
         raise InputError(f"torch cannot write this module as ONNX ({short(error)}): use .safetensors") from error
+    place(out)
     with told(out):
         program.save(str(out))  # type: ignore[union-attr]
 
 
 def predict(path: Path, inputs: Path | None, device: str | None, model: str | None, out: Path | None) -> None:
     """One line a sample: outputs, and the class they mean."""
-    run, module, name, who = served(path, device, model)
-    x = run.federation.part(who, "test")[0] if inputs is None else read(inputs)
-    first = parts(x)[0]
-    require(first.dim() and len(first), f"{inputs or f'the test part of {who}'} holds no samples: give some as INPUTS")
+    run, module, what = served(path, device, model)
+    require(inputs is not None or device is not None, "predict on what? give INPUTS, or --device-id for its test part")
+    x = run.federation.part(device, "test")[0] if inputs is None else read(inputs)
+    first, whose = parts(x)[0], str(inputs or f"the test part of {device}")
+    require(first.dim() and len(first), f"{whose} holds no samples: give some as INPUTS")
     with torch.no_grad():
-        y = _outputs(module, run.setting, x, inputs or Path(f"the test part of {who}"))
+        y = _outputs(module, run.setting, x, whose)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     outputs = y.reshape(len(y), -1)
@@ -108,11 +110,12 @@ def predict(path: Path, inputs: Path | None, device: str | None, model: str | No
     if out is None:
         click.echo(text.getvalue(), nl=False)
     else:
+        place(out)
         write(out, text.getvalue().encode())
-        click.echo(f"{len(y)} predictions of {name} of {who}: {out}")
+        click.echo(f"{len(y)} predictions of {what}: {out}")
 
 
-def _outputs(module: nn.Module, setting: Setting, x: Inputs, whose: Path) -> Tensor:
+def _outputs(module: nn.Module, setting: Setting, x: Inputs, whose: str) -> Tensor:
     dtype = setting.objective.w0.dtype
     try:
         if isinstance(x, dict):
@@ -120,7 +123,7 @@ def _outputs(module: nn.Module, setting: Setting, x: Inputs, whose: Path) -> Ten
         else:
             answer = module(*(prepared(part, dtype) for part in (x if isinstance(x, tuple) else (x,))))
     except Exception as error:
-        raise InputError(f"the model cannot take {whose}: {short(error)}") from error
+        raise InputError(f"the model cannot take {whose}: {short(error)}: give inputs like its data") from error
     outputs: Tensor = answer
     return outputs
 
@@ -135,7 +138,7 @@ def read(path: Path) -> Tensor:
             numbers = lines[bool(lines) and not _numbers(lines[0]) :]
             return torch.from_numpy(np.loadtxt(numbers, delimiter=",", ndmin=2)) if numbers else torch.empty(0)
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path} cannot be read as numbers: {short(error)}") from error
+        raise InputError(f"{path} cannot be read as numbers ({short(error)}): correct it") from error
     raise InputError(f"inputs must be .npy or .csv, got {path}: save them as one of those")
 
 

@@ -46,6 +46,12 @@ def write(path: Path, content: bytes) -> None:
         flush_folder(path.parent)
 
 
+def place(path: Path) -> None:
+    """Makes the folder that a file is to stand in."""
+    with told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+
 def flush_folder(folder: Path) -> None:
     """Makes renames in a folder last."""
     handle = os.open(folder, os.O_RDONLY)

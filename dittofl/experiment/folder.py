@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class Folder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else writes this run meanwhile; a process that dies gives the lock back."""
-        lock = FileLock(self.path / LOCK)
+        lock, new = FileLock(self.path / LOCK), [one for one in (self.path, *self.path.parents) if not one.exists()]
         with told(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             try:
@@ -55,6 +55,11 @@ class Folder:
             yield
         finally:
             lock.release()
+            if [one.name for one in self.path.iterdir()] == [LOCK]:  # of a run that never began
+                (self.path / LOCK).unlink()
+                with suppress(OSError):  # of one that somebody else has put something into
+                    for one in new:
+                        one.rmdir()
 
     def belongs(self, facts: dict[str, Any]) -> None:
         """Refuses a folder that holds another run."""

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from dittofl.errors import InputError, StoppedError, require
+from dittofl.evaluate import scores
 from dittofl.experiment.files import read_json
 from dittofl.experiment.folder import RUN, SUMMARY, Folder
 from dittofl.experiment.keys import Experiment
@@ -21,6 +22,7 @@ from dittofl.experiment.record import Record, finish, parts_of
 from dittofl.experiment.setup import Setup, build
 from dittofl.experiment.spec import Spec
 from dittofl.federation import Part
+from dittofl.method import GLOBAL
 
 SHARE = 100  # a checkpoint may cost a hundredth of the time
 
@@ -70,6 +72,8 @@ class Running:
         self.parts = [part for part in parts_of(self.run.federation) if part in wanted]
         require(self.parts, f"no device has samples of parts={list(wanted)}, which are to be evaluated: name others")
         self.headline: Part = "test" if "test" in self.parts else self.parts[0]
+        first = self.run.federation.sizes(self.headline).nonzero()[0][:1]
+        scores(self.run, GLOBAL, first, self.headline)  # so that a metric that fails does so now
 
     def begin(self, facts: dict[str, Any]) -> None:
         """What is written before the first round."""

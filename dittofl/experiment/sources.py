@@ -74,7 +74,7 @@ def closure(file: Path) -> set[Path]:
 def imported(file: Path, root: Path) -> Iterator[Path]:
     """The files that a file's import statements may mean."""
     with blamed(str(file)):
-        tree = ast.parse(file.read_bytes())
+        tree = ast.parse(file.read_bytes(), filename=file.name)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

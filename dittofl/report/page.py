@@ -10,7 +10,7 @@ import tomli_w
 from jinja2 import Environment, StrictUndefined
 
 from dittofl.errors import cut
-from dittofl.experiment.files import write
+from dittofl.experiment.files import place, write
 from dittofl.method import GLOBAL
 from dittofl.report import charts, series
 from dittofl.report.conditions import Condition, conditions, lead_metric, lead_model, lower_is_better
@@ -61,6 +61,7 @@ def page(results: Sequence[Result], metric: str | None = None) -> str:
 
 def save(results: Sequence[Result], path: Any, metric: str | None = None) -> None:
     """The page in a file, whole or not at all."""
+    place(path)
     write(path, page(results, metric).encode())
 
 

@@ -53,11 +53,14 @@ class Table:
 
     def plain(self) -> str:
         """For a pipe: every row whole, two blanks or more between columns."""
-        lines = [list(self.columns), *self.text()]
+        lines = [[f"{name} " for name in self.columns], *([f"{cell} " for cell in line] for line in self.text())]
+        for i, j in self.best:
+            lines[i + 1][j] = lines[i + 1][j][:-1] + "*"
         widths = [max(len(line[j]) for line in lines) for j in range(len(self.columns))]
         for line in lines:
             line[:] = [c.ljust(w) if j < 2 else c.rjust(w) for j, (c, w) in enumerate(zip(line, widths, strict=True))]
-        return "\n".join([self.title, *("  ".join(line).rstrip() for line in lines), *self.notes])
+        notes = [note.replace("bold:", "*:") for note in self.notes]
+        return "\n".join([self.title, *(" ".join(line).rstrip() for line in lines), *notes])
 
     def markdown(self) -> str:
         """For a README."""

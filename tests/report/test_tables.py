@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 
 import pytest
 from rich.console import Console
@@ -28,7 +29,7 @@ def test_a_line_of_plain_text_is_whole(results: dict[str, Result]) -> None:
     for condition in found:
         for model in condition.models:
             numbers = [f"{condition.score(model, 'accuracy', its).mean:.3f}" for its in ("mean", "std", "worst10")]
-            assert [condition.title, model, *numbers] in [line.split() for line in lines]
+            assert [condition.title, model, *numbers] in [line.replace("*", "").split() for line in lines]
 
 
 def test_the_best_is_bold_and_nan_is_never() -> None:
@@ -70,3 +71,12 @@ def test_a_comparison_says_against_what_and_over_what() -> None:
     assert "2 devices" in text
     other = made({"global": [0.5, 0.6]}, name="other", fingerprint="e" * 64)
     assert "differ" in comparison(compare([made({"global": [0.5, 0.6]}), other])).plain().splitlines()[-1]
+
+
+def test_a_line_of_plain_text_marks_what_is_best(results: dict[str, Result]) -> None:
+    table = overview(conditions([results["clean-2"]]))
+    lines = [re.split(r" {2,}|(?<=\*) ", line) for line in table.plain().splitlines()]
+    starred = [[word.endswith("*") for word in line] for line in lines]
+    for i in range(len(table.rows)):
+        assert [j for j, star in enumerate(starred[i + 2]) if star] == [j for k, j in sorted(table.best) if k == i]
+    assert "*: the best of a condition" in table.plain()
