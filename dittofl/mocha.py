@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dittofl.ascent import Ascent, Matrix
 from dittofl.attack import Attack
-from dittofl.errors import finite, nonnegative, positive, require, short, whole
+from dittofl.errors import an_instance, finite, is_whole, nonnegative, positive, require, short, whole
 from dittofl.evaluate import Evaluation
 from dittofl.federation import Federation, Part, place
 from dittofl.measure import Scores
@@ -63,8 +63,8 @@ class Mocha:
 
     In a round every device visits a `share` of its samples once. The ascent ends after `inner` rounds, or where the
     duality gap (P − D)/K ≤ `gap`; that rule is off where an attack rewrites updates, as the server's B is then no
-    device's α. With `learn=False` Σ stays I/K: independent SVMs, (1/n_k) Σ hinge + λK/2 ‖w_k‖². `bias` adds a constant
-    feature, regularised like the others.
+    device's α. With `learn=False` Σ stays I/K: independent SVMs, (1/n_k) Σ hinge + λK/2 ‖w_k‖². `bias` is a constant
+    feature, regularised like the others; MOCHA's authors have none, but the models that it is compared with do.
 
     >>> data = {k: ([[1.0], [-2.0]], [1, -1]) for k in "ab"}
     >>> Mocha(lam=0.1).fit(Federation.from_parts(train=data, test=data)).evaluate().summary("mocha").mean
@@ -77,7 +77,7 @@ class Mocha:
     share: float = 0.5
     gap: float = 1e-4
     learn: bool = True
-    bias: bool = False
+    bias: bool = True
 
     def __post_init__(self) -> None:
         positive("Mocha", "lam", self.lam)
@@ -91,6 +91,14 @@ class Mocha:
 
     def fit(self, federation: Federation, *, attack: Attack | None = None, seed: int = 0) -> Related:
         """Trains on the federation's train parts; all devices take part in every round."""
+        require(finite(seed) and is_whole(abs(seed), 0), f"seed must be a whole number, got {short(seed)}")
+        require(
+            attack is None or an_instance(attack, Attack),
+            f"attack must be one such as A1(ratio=.2), got {short(attack)}",
+        )
+        require(
+            attack is None or attack.backdoor is None, "Mocha plants no backdoor: use an attack on labels or updates"
+        )
         x = self._features(federation)
         who = np.zeros(federation.K, np.bool_) if attack is None else attack.malicious(federation.K, seed)
         y = federation.y if attack is None else attack.labels(federation, who, Signs(), seed)

@@ -10,19 +10,21 @@ from numpy.testing import assert_allclose
 from sklearn.svm import LinearSVC
 from torch import Tensor
 
-from dittofl import A1, A2, A3, Attack, Federation, InputError, Mocha
+from dittofl import A1, A2, A3, Attack, Backdoor, Features, Federation, InputError, Mocha
+from dittofl.cli import answer
 from dittofl.mocha import Related
 from tests.problems import federation, normal, reals
 
 SIZES = (30, 12, 7, 21)
 
 
-def related(noise: float = 0.3, kinds: int = 2) -> Federation:
-    """Devices of two kinds, whose separating directions are opposite; y has one column."""
+def related(noise: float = 0.3, kinds: int = 2, offset: float = 0.0) -> Federation:
+    """Devices of two kinds, whose separating hyperplanes are opposite; y has one column."""
 
     def one(k: int, n: int) -> tuple[Tensor, Tensor]:
         x = normal(n, 5, seed=k)
-        y = (x @ normal(5, seed=99) * (1 if k % kinds else -1) + noise * normal(n, seed=200 + k)).sign()
+        margin = (x @ normal(5, seed=99) + offset) * (1 if k % kinds else -1)
+        y = (margin + noise * normal(n, seed=200 + k)).sign()
         return x, y[:, None]
 
     train, test = ({k: one(first + k, n) for k, n in enumerate(SIZES)} for first in (0, 50))
@@ -34,7 +36,7 @@ def primal(data: Federation, fit: Related, lam: float) -> float:
     hinges = 0.0
     for id, w in zip(data.ids, fit.W, strict=True):
         x, y = data.part(id, "train")
-        hinges += float((1 - y[:, 0] * (x @ torch.from_numpy(w))).clamp_min(0).mean())  # type: ignore[operator]
+        hinges += float((1 - y[:, 0] * (x @ torch.from_numpy(w[:-1]) + w[-1])).clamp_min(0).mean())  # type: ignore[operator]
     return hinges + lam / 2 * np.linalg.svd(fit.W, compute_uv=False).sum() ** 2
 
 
@@ -82,10 +84,23 @@ def test_the_relation_is_that_of_the_tasks() -> None:
 
 
 def test_related_devices_help_each_other() -> None:
-    """On clean data with few samples a device, the relation is better than none."""
-    data = related(noise=0.0)
+    """On clean data with few samples a device, the relation is better than none, and than one model for all."""
+    data = related(noise=0.0, offset=0.5)
     together, alone = (Mocha(lam=0.01, learn=learn).fit(data).evaluate() for learn in (True, False))
     assert together.summary("mocha", "loss").mean < alone.summary("mocha", "loss").mean
+    parts = {part: [data.part(id, part) for id in data.ids] for part in ("train", "test")}  # type: ignore[arg-type]
+    x, y = (np.concatenate([its[j] for its in parts["train"]]) for j in (0, 1))
+    svm = LinearSVC(loss="hinge", C=1 / (len(y) * 0.01), max_iter=10**6).fit(x, y[:, 0])
+    everyone = np.mean([svm.score(x, y[:, 0]) for x, y in parts["test"]])
+    accuracies = [one.summary("mocha").mean for one in (together, alone)]
+    assert accuracies[0] > accuracies[1] > everyone
+
+
+def test_a_bias_is_needed_where_hyperplanes_miss_the_origin() -> None:
+    with_it, without = (
+        Mocha(lam=0.01, bias=bias).fit(related(noise=0.0, offset=2.0)).evaluate() for bias in (True, False)
+    )
+    assert with_it.summary("mocha").mean > without.summary("mocha").mean + 0.02
 
 
 def test_evaluation_is_that_of_the_models() -> None:
@@ -149,6 +164,13 @@ def test_updates_that_are_not_finite_count_for_nothing() -> None:
     assert np.isfinite(fit.W).all()
 
 
+def test_it_is_listed_with_what_it_is_called_by(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(["list", "methods"]) == answer(["list", "Mocha"]) == 0
+    said = capsys.readouterr().out
+    assert "alone  in Python" in said
+    assert said.splitlines()[-1] == "In Python: Mocha(lam = …).fit(federation)"
+
+
 # Mistakes
 
 
@@ -158,6 +180,18 @@ def test_updates_that_are_not_finite_count_for_nothing() -> None:
 def test_mistakes_are_named(mistake: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"Mocha needs .*{next(iter(mistake))}"):
         Mocha(**{"lam": 0.1, **mistake})
+
+
+def test_mistakes_in_a_fit_are_named() -> None:
+    backdoor = Attack(count=1, backdoor=Backdoor(trigger=Features(columns=(0,), value=1.0), target=1, share=0.5))
+    for given, sentence in (
+        ({"seed": "x"}, "seed must be a whole number"),
+        ({"attack": "A1"}, r"attack must be one such as A1\(ratio=\.2\)"),
+        ({"attack": A1}, "attack must be one such as"),
+        ({"attack": backdoor}, "plants no backdoor"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            Mocha(lam=0.1).fit(related(), **given)  # type: ignore[arg-type]
 
 
 def test_data_that_do_not_fit_are_refused() -> None:

@@ -14,7 +14,7 @@ from dittofl.experiment.spec import presets
 
 COLUMN, WIDTH = 29, 130
 WORDS = {
-    "methods": ("solvers", "personal", "choices"),
+    "methods": ("solvers", "personal", "choices", "alone"),
     "defences": ("aggregators",),
     "data": ("datasets", "partitioners"),
 }
@@ -37,6 +37,7 @@ PLACES = {
     "engines": "engine = …",
     "targets": "target = …: what y means, where it is not clear",
     "others": "Epochs: steps = … of a solver; Split: of a data set; Metric: metrics.NAME = …",
+    "alone": "in Python: its fit(federation)",
     "presets": "dittofl run NAME",
 }
 
@@ -79,8 +80,10 @@ def _detail(name: str) -> None:
     click.echo(click.style(name, bold=True) + f"  {section}, {PLACES.get(section, '')}")
     click.echo(f"  {_parameters(kind) or 'no parameters'}\n")
     click.echo(_indented(inspect.getdoc(kind) or "" if _ours(kind) else f"{first(kind)}, see PyTorch's documentation"))
-    example = ", ".join([f'kind = "{name}"', *(f"{key} = …" for key in _required(kind))])
-    click.echo(f"\nIn a spec: {{ {example} }}")
+    required = [f"{key} = …" for key in _required(kind)]
+    in_a_spec = ", ".join([f'kind = "{name}"', *required])
+    in_python = f"{name}({', '.join(required)}).fit(federation)"
+    click.echo(f"\nIn Python: {in_python}" if section == "alone" else f"\nIn a spec: {{ {in_a_spec} }}")
 
 
 def first(kind: Callable[..., Any]) -> str:

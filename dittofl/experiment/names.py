@@ -21,6 +21,7 @@ import dittofl.engine
 import dittofl.federation
 import dittofl.losses
 import dittofl.method
+import dittofl.mocha
 import dittofl.models
 import dittofl.optimiser
 import dittofl.sampling
@@ -99,6 +100,7 @@ def sections() -> dict[str, dict[str, Callable[..., Any]]]:
             "Metric": dittofl.task.Metric,
             "Split": dittofl.federation.Split,
         },
+        "alone": _exported(dittofl.mocha, "Mocha"),
     }
 
 
