@@ -77,17 +77,17 @@ class Hdf5:
 
     def labels(self) -> Mapping[str, Ints]:
         with hdf5.examples(self.paths[0]) as clients:
-            found = ((client, hdf5.column(clients, client, "label")) for client in clients)
-            return {client: characters(hdf5.place(y), hdf5.rows(y)) for client, y in found}
+            found = {client: clients.column(client, "label") for client in clients.names}
+            return {client: characters(y.where, y.rows()) for client, y in found.items()}
 
     def samples(self, devices: Container[str]) -> Iterator[tuple[str, int, Array]]:
         with hdf5.examples(self.paths[0]) as clients:
-            for client in clients:
+            for client in clients.names:
                 if client in devices:
-                    pixels = hdf5.column(clients, client, "pixels")
-                    for start in range(0, len(pixels), BLOCK):
-                        block = hdf5.rows(pixels, start, start + BLOCK)
-                        yield client, start, images(hdf5.place(pixels), start, block)
+                    pixels = clients.column(client, "pixels")
+                    for start in range(0, pixels.shape[0], BLOCK):
+                        block = pixels.rows(start, start + BLOCK)
+                        yield client, start, images(pixels.where, start, block)
 
 
 characters = partial(classes, C=CLASSES)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,36 +13,49 @@ from dittofl.datasets.reading import damaged, intact, package, whole
 Array = NDArray[Any]
 
 
+class Column(NamedTuple):
+    """A data set of a client, of which rows can be read."""
+
+    where: str  # the file and the place in it, for messages
+    shape: tuple[int, ...]
+    texts: bool
+    data: Any
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Array:
+        """Some rows; texts as objects."""
+        with whole(self.where):
+            return np.asarray(self.data[start:stop])
+
+
+class Clients:
+    """The clients of a file that is open."""
+
+    def __init__(self, path: Path, group: Any) -> None:
+        self.path, self._group = path, group
+        with whole(path):
+            self.names: list[str] = sorted(group)
+
+    def column(self, client: str, what: str) -> Column:
+        """A client's data set."""
+        h5py = package("h5py", extra="hdf5", what="HDF5")
+        its = _member(self._group, client, h5py.Group, f"{self.path}, examples")
+        found = _member(its, what, h5py.Dataset, f"{self.path}, examples/{client}")
+        where = f"{self.path}, examples/{client}/{what}"
+        with whole(where):
+            texts = h5py.check_string_dtype(found.dtype) is not None
+            shape = tuple(found.shape or ())
+        intact(shape, f"{where} is one value or none, expected one a sample")
+        return Column(where, shape, texts, found)
+
+
 @contextmanager
-def examples(path: Path) -> Iterator[Any]:
-    """The group that holds a group for every client."""
+def examples(path: Path) -> Iterator[Clients]:
+    """The clients of a file."""
     h5py = package("h5py", extra="hdf5", what=f"{path}, HDF5,")
     with whole(path):
         file = h5py.File(path, "r")
     with file:
-        found = _member(file, "examples", h5py.Group, str(path))
-        yield found
-
-
-def column(group: Any, client: str, what: str) -> Any:
-    """A client's data set, of which rows can be read."""
-    h5py = package("h5py", extra="hdf5", what="HDF5")
-    where = group.file.filename
-    its = _member(group, client, h5py.Group, f"{where}, examples")
-    found = _member(its, what, h5py.Dataset, f"{where}, examples/{client}")
-    intact(found.ndim, f"{where}, examples/{client}/{what} is one value, expected one a sample")
-    return found
-
-
-def rows(found: Any, start: int = 0, stop: int | None = None) -> Array:
-    """Rows of a data set; of a kind that numpy has no number for, such as texts, as objects."""
-    with whole(place(found)):
-        return np.asarray(found[start:stop])
-
-
-def place(found: Any) -> str:
-    """The file and the path in it, for messages."""
-    return f"{found.file.filename}, {found.name.lstrip('/')}"
+        yield Clients(path, _member(file, "examples", h5py.Group, str(path)))
 
 
 def _member(group: Any, name: str, kind: type, where: str) -> Any:

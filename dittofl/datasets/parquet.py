@@ -34,7 +34,9 @@ def _batches(path: Path, file: Any, names: list[str]) -> Iterator[Any]:
     # Group by group, as pyarrow would prepare to read all of them at once.
     with whole(path):
         for group in range(file.num_row_groups):
-            yield from file.iter_batches(batch_size=BATCH, row_groups=[group], columns=names, use_threads=False)
+            for batch in file.iter_batches(batch_size=BATCH, row_groups=[group], columns=names, use_threads=False):
+                batch.validate(full=True)  # places within texts, and UTF-8
+                yield batch
 
 
 def _check(path: Path, schema: Any, name: str, kind: str) -> None:

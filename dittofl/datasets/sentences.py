@@ -4,14 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dittofl.datasets import hdf5, vocabulary
+from dittofl.datasets import vocabulary
 from dittofl.datasets.gather import shuffled
-from dittofl.datasets.reading import intact, package, whole
+from dittofl.datasets.hdf5 import Clients, Column
+from dittofl.datasets.reading import intact, whole
 from dittofl.datasets.vocabulary import Index
 from dittofl.types import Ints
 
@@ -39,17 +40,17 @@ class Sentence(NamedTuple):
     tags: list[bytes]
 
 
-def last_chunk(clients: Any, user: str, most: int, seed: int) -> Ints:
+def last_chunk(clients: Clients, user: str, most: int, seed: int) -> Ints:
     """All sentences of a user in random order; of more than `most` the last of the chunks of so many."""
-    columns = [hdf5.column(clients, user, what) for what in COLUMNS]
-    n = len(columns[0])
-    lengths = ", ".join(f"{len(one)} {what}" for one, what in zip(columns, COLUMNS, strict=True))
-    alike = n > 0 and all(one.shape == (n,) for one in columns)
-    intact(alike, f"{hdf5.place(columns[0].parent)} holds {lengths}, expected one text of each a sentence")
+    columns = [clients.column(user, what) for what in COLUMNS]
+    n = columns[0].shape[0]
+    for its in columns:
+        proper = its.texts and its.shape == (n,) and n
+        intact(proper, f"{its.where} is of shape {its.shape}, expected a text for each of {n} sentences")
     return shuffled(user, n, seed)[(n - 1) // most * most :]
 
 
-def ranked(folder: Path, clients: Any, users: Users, sizes: tuple[int, int]) -> list[Index]:
+def ranked(folder: Path, clients: Clients, users: Users, sizes: tuple[int, int]) -> list[Index]:
     """The vocabularies of words and of tags: from their files, or counted over the users' sentences."""
     found = []
     for what, name, size in zip(("tokens", "tags"), (WORDS, TAGS), sizes, strict=True):
@@ -65,7 +66,7 @@ def ranked(folder: Path, clients: Any, users: Users, sizes: tuple[int, int]) -> 
     return found
 
 
-def read(clients: Any, users: Users, words: Index, tags: Index) -> list[Bags]:
+def read(clients: Clients, users: Users, words: Index, tags: Index) -> list[Bags]:
     """Every user's sentences."""
     return [_bags(sentences(clients, user, kept), len(kept), words, tags) for user, kept in users.items()]
 
@@ -83,10 +84,10 @@ def _bags(found: Iterator[Sentence], n: int, words: Index, tags: Index) -> Bags:
     return Bags(ids.astype(np.int32), shares.astype(np.float32), lengths, tagged)
 
 
-def sentences(clients: Any, user: str, kept: Ints) -> Iterator[Sentence]:
+def sentences(clients: Clients, user: str, kept: Ints) -> Iterator[Sentence]:
     """The sentences that are kept of a user, in the order of the file."""
-    columns = [hdf5.column(clients, user, what) for what in COLUMNS]
-    places = np.full(len(columns[0]), -1)
+    columns = [clients.column(user, what) for what in COLUMNS]
+    places = np.full(columns[0].shape[0], -1)
     places[kept] = np.arange(len(kept))
     for start in range(0, len(places), BLOCK):
         texts = [_texts(column, start) for column in columns]
@@ -96,11 +97,8 @@ def sentences(clients: Any, user: str, kept: Ints) -> Iterator[Sentence]:
                 yield Sentence(place, tokens.split(), title.split(), [tag for tag in tags.split(b"|") if tag])
 
 
-def _texts(column: Any, start: int) -> list[bytes]:
-    h5py = package("h5py", extra="hdf5", what="HDF5")
-    where = hdf5.place(column)
-    intact(h5py.check_string_dtype(column.dtype), f"{where} holds {column.dtype}, expected texts")
-    found: list[bytes] = hdf5.rows(column, start, start + BLOCK).tolist()
-    with whole(f"{where}, from row {start},"):
+def _texts(column: Column, start: int) -> list[bytes]:
+    found: list[bytes] = column.rows(start, start + BLOCK).tolist()
+    with whole(f"{column.where}, from row {start},"):
         b"\n".join(found).decode("utf-8")
     return found

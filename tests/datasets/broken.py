@@ -1,6 +1,7 @@
 """Damage to files and to what is in them, made by rule, and the proof that it is told in one sentence."""
 
 import copy
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,32 @@ def edits(whole: Any, places: Mapping[str, Sequence[Any]], values: Sequence[Any]
             else:
                 at[last] = value
             yield f"{name} {'lost' if value is LOST else repr(value)}", one
+
+
+def struck(raw: bytes, count: int) -> Iterator[bytes]:
+    """Copies in which a few bytes, more often than not near the beginning, are others, lost, or too many."""
+    rng = random.Random(len(raw))
+    for _ in range(count):
+        copy_ = bytearray(raw)
+        for _ in range(rng.choice((1, 1, 3, 10))):
+            at = min(len(copy_) - 1, rng.randrange(len(copy_)) if rng.random() < 0.5 else int(rng.expovariate(1 / 200)))
+            some = rng.randbytes(rng.randrange(1, 8))
+            copy_[at : at + rng.choice((0, len(some), 20))] = rng.choice((some, some, b"", b"\xff" * 8))
+        yield bytes(copy_)
+
+
+def survived(path: Path, load: Callable[[], object], count: int = 100) -> None:
+    """Whatever happened to its bytes, a file is loaded or told to be damaged; that some copies are whole is luck."""
+    told = 0
+    for raw in struck(path.read_bytes(), count):
+        path.write_bytes(raw)
+        try:
+            load()
+        except InputError as error:
+            told += 1
+            if "\n" in str(error):
+                raise AssertionError("more than a sentence") from error
+    assert told > count / 4
 
 
 def copied(source: Path, target: Path, change: Callable[[bytes], bytes] = bytes) -> Path:

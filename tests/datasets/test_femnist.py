@@ -150,6 +150,11 @@ def test_a_file_that_breaks_off(whole_file: Path, tmp_path: Path) -> None:
         broken.refused(load(tmp_path), path.name)
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_bytes_at_random(tmp_path: Path, form: str) -> None:
+    broken.survived(FORMATS[form](tmp_path), load(tmp_path))
+
+
 USER = list(WRITERS)[1]
 PLACES: dict[str, tuple[Any, ...]] = {
     "users": ("users",),

@@ -178,6 +178,10 @@ def test_a_file_that_breaks_off(tmp_path: Path) -> None:
         broken.refused(load(tmp_path), path.name)
 
 
+def test_bytes_at_random(tmp_path: Path) -> None:
+    broken.survived(written(tmp_path), load(tmp_path))
+
+
 USER = "00001007"
 COLUMNS = GIVEN[USER]
 TEXTS = ("tokens", "title", "tags")
