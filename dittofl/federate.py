@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from dittofl.aggregate.chain import least as needed
 from dittofl.attack import Attack
 from dittofl.batches import Stream
 from dittofl.bind import bind, check_batch
@@ -73,6 +74,11 @@ def federate(
     )
     sizes = federation.sizes("train")
     draw(rule, 0, int(m), sizes, run.seed)
+    least = needed(run.aggregator)
+    require(
+        m >= least,
+        f"{cut(str(run.aggregator))} needs at least {least} reports, the cohort is {m}: lower f or enlarge the cohort",
+    )
     _rehearse(run, int(m))
     if resume is not None:
         run.restore(resume)

@@ -20,7 +20,7 @@ from dittofl.inputs import each
 from dittofl.measure import BACKDOOR, device_losses
 from dittofl.method import GLOBAL, Method
 from dittofl.optimiser import check_rates
-from dittofl.reports import begun, combined, sound, stepped
+from dittofl.reports import begun, combined, guaranteed, sound, stepped
 from dittofl.types import Aggregator, Down, Ints, Report, Sent
 
 How = Auto | Loop | Vmap
@@ -34,6 +34,7 @@ class Drawn(NamedTuple):
     cohort: Ints
     malicious: int  # how many of them are
     dropped: int  # reports that were not finite
+    guaranteed: bool = True  # whether what is proven of the aggregator holds for as many reports as were left
 
 
 class Saved(NamedTuple):
@@ -92,18 +93,19 @@ class Federated:
         sent = cast(Sent, self.engine.visit(Visit(ids, self.visits[ids], self.solvers, self.rows, GLOBAL, down)))
         size = torch.from_numpy(self.federation.sizes("train")[ids]).to(self.w.device)
         loss = device_losses(self, self.w, ids, "train") if self.aggregator.losses else None
-        report = Report(sent.delta, size, loss, sent.extra)
+        report = Report(sent.delta, size, loss, sent.extra, torch.from_numpy(ids).to(self.w.device))
         if self.attack is not None:
             who = torch.from_numpy(self.malicious[ids]).to(self.w.device)
             report = self.attack.rewrite(report, who, self.federation.tags[ids], self.t, self.seed)
         report, dropped = sound(report)
+        server = self.method.server
         if len(report.delta):
-            server = self.method.server
             delta, self.aggregator_state = combined(self.aggregator, server, report, self.aggregator_state)
             self.w, self.server_state = stepped(server, self.w, delta, report, self.server_state)
         self.visits[ids] += 1
         self.t += 1
-        self.history.append(Drawn(ids, int(self.malicious[ids].sum()), dropped))
+        proven = guaranteed(self.aggregator, server, report)
+        self.history.append(Drawn(ids, int(self.malicious[ids].sum()), dropped, proven))
 
     def finish(self) -> None:
         """Visits every device with the method's `final` solvers, from v_k = w^t.
@@ -138,7 +140,9 @@ class Federated:
 
         def like(name: str, here: Tensor) -> Tensor:
             there = saved.state.get(name)
-            fits = there is not None and there.shape == here.shape and there.dtype == here.dtype
+            # What an aggregator remembers may grow from round to round.
+            grows = name.startswith("aggregator.") and there is not None and there.dim() == here.dim()
+            fits = there is not None and (grows or there.shape == here.shape) and there.dtype == here.dtype
             require(fits, f"the saved {name} does not belong to this run: start anew")
             return there.to(here.device)  # type: ignore[union-attr]
 

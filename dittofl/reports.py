@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dittofl.aggregate.chain import vouched
 from dittofl.errors import InputError, blamed, short
 from dittofl.types import Aggregator, Grouping, Receiving, Report, Server
 
@@ -23,7 +24,9 @@ def still(m: int, w: Tensor, *, losses: bool, extra: Tensor | None) -> Report:
     """What m devices would send that did not move; `extra` is what one of them sends beside Δ."""
     size = torch.ones(m, dtype=torch.int64, device=w.device)
     beside = None if extra is None else extra.new_zeros(m, *extra.shape)
-    return Report(w.new_zeros(m, len(w)), size, size.to(w) if losses else None, beside)
+    return Report(
+        w.new_zeros(m, len(w)), size, size.to(w) if losses else None, beside, torch.arange(m, device=w.device)
+    )
 
 
 def aggregated(aggregator: Aggregator, report: Report, state: Any) -> tuple[Tensor, Any]:
@@ -61,6 +64,12 @@ def combined(aggregator: Aggregator, server: Server, report: Report, state: Any)
     for j in group.unique().tolist():
         delta[j], states[j] = aggregated(aggregator, report.rows(torch.nonzero(group == j).flatten()), states[j])
     return delta, tuple(states)
+
+
+def guaranteed(aggregator: Aggregator, server: Server, report: Report) -> bool:
+    """Whether what is proven of the aggregator holds for as many reports, those of each group where there are any."""
+    group = server.group(report) if isinstance(server, Grouping) else torch.zeros(len(report.delta))
+    return all(vouched(aggregator, m) for m in group.unique(return_counts=True)[1].tolist())
 
 
 def stepped(server: Server, w: Tensor, delta: Tensor, report: Report, state: Any) -> tuple[Tensor, Any]:

@@ -129,11 +129,11 @@ class Report(NamedTuple):
     size: Tensor  # [m] train samples
     loss: Tensor | None = None  # [m] F_k(w^t) on the whole train part, where the aggregator asks for it
     extra: Tensor | None = None  # [m, ...]
+    place: Tensor | None = None  # [m] which devices: their places 0 … K−1 in the federation, as the server drew them
 
     def rows(self, which: Tensor) -> "Report":
         """The reports of some devices."""
-        loss, extra = (None if field is None else field[which] for field in (self.loss, self.extra))
-        return Report(self.delta[which], self.size[which], loss, extra)
+        return Report(*(None if field is None else field[which] for field in self))  # type: ignore[arg-type]
 
 
 @runtime_checkable

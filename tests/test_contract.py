@@ -75,7 +75,24 @@ SOLVERS: dict[str, dict[str, Any]] = {
     "Scaffold": {"lr": 0.2, "steps": 3},
     "RSA": {"lam": 0.3, "lr": 0.2, "steps": 2},
 }
-AGGREGATORS: dict[str, dict[str, Any]] = {"Mean": {}, "Stateless": {"rule": Median()}}
+AGGREGATORS: dict[str, dict[str, Any]] = {
+    "Mean": {},
+    "Stateless": {"rule": Median()},
+    "Tilt": {"t": 2.0},
+    "QFFL": {"q": 1.0, "lr": 0.2},
+    "AFL": {"lr": 0.5},
+    "MGDA": {"eps": 0.2},
+    "Krum": {"f": 1},
+    "MultiKrum": {"f": 1},
+    "KNorm": {"f": 1},
+    "KLoss": {"f": 1},
+    "Clip": {},
+    "Median": {},
+    "TrimmedMean": {"f": 1},
+    "GeometricMedian": {},
+    "CentredClip": {"steps": 2},
+}
+RESCALING = ("QFFL", "MGDA")  # whose δ has a length of its own
 SERVERS: dict[str, dict[str, Any]] = {
     "Add": {"lr": 0.7},
     "Clusters": {"groups": 2},
@@ -225,7 +242,9 @@ def test_it_is_a_frozen_dataclass_that_prints_as_it_is_written(kind: str, name: 
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(piece, field.name, None)
     assert hash(piece) == hash(built(kind, name))
-    namespace = {**vars(dittofl.aggregate), **{its: getattr(dittofl, its) for its in dittofl.__all__}, "Median": Median}
+    namespace = {its: getattr(dittofl, its) for its in dittofl.__all__}
+    if name == "Stateless":
+        namespace["Median"] = Median  # a function of a report, not the aggregator
     assert eval(repr(piece), namespace) == piece == built(kind, name)
 
 
@@ -321,7 +340,10 @@ def test_the_order_of_reports_does_not_matter(name: str) -> None:
 @each("AGGREGATORS")
 def test_an_aggregator_of_one_report_is_that_report(name: str) -> None:
     rule, given = built("AGGREGATORS", name), report(1)
-    assert_allclose(rule(given, rule.init(given.delta[0]))[0], given.delta[0], atol=1e-15)
+    delta, _ = rule(given, rule.init(given.delta[0]))
+    if name in RESCALING:
+        delta = delta * given.delta[0].norm() / delta.norm()
+    assert_allclose(delta, given.delta[0], atol=1e-14)
 
 
 @each("AGGREGATORS")

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dittofl.aggregate.cohort import Cohort, on_report
+from dittofl.aggregate.weighting import Weights, average, equal, nothing, ones, shares
 from dittofl.types import Report, State, Vector
 
 
@@ -12,7 +14,8 @@ class Mean:
     """δ = (1/m) Σ_k Δ_k, or Σ_k n_k Δ_k / Σ_k n_k with `by_size`.
 
     Li et al. 2021, Algorithm 2 line 8. Devices drawn by size and averaged plainly, or drawn uniformly and averaged by
-    size, both aim at Σ_k (n_k/N) F_k; drawn uniformly and averaged plainly, at the mean of the F_k.
+    size, both aim at Σ_k (n_k/N) F_k; drawn uniformly and averaged plainly, at the mean of the F_k. One malicious row
+    moves it anywhere.
 
     >>> import torch
     >>> report = Report(delta=torch.tensor([[0.0], [3.0]]), size=torch.tensor([2, 1]))
@@ -23,14 +26,10 @@ class Mean:
     by_size: bool = False
     losses: ClassVar[bool] = False
 
-    def init(self, w0: Vector) -> tuple[()]:
-        return ()
+    init, combine, __call__ = nothing, average, on_report
 
-    def __call__(self, report: Report, state: State) -> tuple[Vector, State]:
-        if not self.by_size:
-            return report.delta.mean(0), state
-        share = report.size.to(report.delta) / report.size.sum()
-        return share @ report.delta, state
+    def weigh(self, cohort: Cohort, state: State) -> tuple[Weights, State]:
+        return Weights(shares(cohort.size) if self.by_size else equal(cohort), ones(cohort)), state
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,7 @@ class Stateless:
     rule: Callable[[Report], Vector]
     losses: ClassVar[bool] = False
 
-    def init(self, w0: Vector) -> tuple[()]:
-        return ()
+    init = nothing
 
     def __call__(self, report: Report, state: State) -> tuple[Vector, State]:
         return self.rule(report), state

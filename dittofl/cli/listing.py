@@ -15,7 +15,7 @@ from dittofl.experiment.spec import presets
 COLUMN, WIDTH = 29, 130
 WORDS = {
     "methods": ("solvers", "personal", "choices", "alone"),
-    "defences": ("aggregators",),
+    "aggregators": ("objectives", "defences"),
     "data": ("datasets", "partitioners"),
 }
 PLACES = {
@@ -28,7 +28,8 @@ PLACES = {
     "choices": "method.choose.NAME = …, or lam = … of a solver",
     "optimisers": "through = […] of a solver",
     "schedules": "lr = … of a solver",
-    "aggregators": "method.aggregate = …: defences, and fair weights",
+    "objectives": "method.aggregate = …, or then = … or by = … of a defence: fair weights",
+    "defences": "method.aggregate = …, or then = … of a defence",
     "servers": "method.server = …",
     "attacks": "attack = …",
     "updates": "update = … of an Attack: what malicious devices send",
@@ -36,7 +37,7 @@ PLACES = {
     "samplings": "sampling = …",
     "engines": "engine = …",
     "targets": "target = …: what y means, where it is not clear",
-    "others": "Epochs: steps = … of a solver; Split: of a data set; Metric: metrics.NAME = …",
+    "others": "Epochs: steps = … of a solver; Split: of a data set; Metric: metrics.NAME = …; Stateless: then = …",
     "alone": "in Python: its fit(federation)",
     "presets": "dittofl run NAME",
 }

@@ -80,6 +80,8 @@ def sections() -> dict[str, dict[str, Callable[..., Any]]]:
     losses = {name: getattr(nn, name) for name in LOSSES} | _exported(
         dittofl.losses, "hinge", "half_square", "SquaredNorm"
     )
+    rules = _exported(dittofl.aggregate)
+    objectives = {name: rule for name, rule in rules.items() if hasattr(rule, "weigh")}
     return {
         "datasets": _exported(dittofl.datasets),
         "partitioners": _exported(dittofl.datasets.partition),
@@ -88,7 +90,8 @@ def sections() -> dict[str, dict[str, Callable[..., Any]]]:
         **_solvers(),
         "optimisers": _exported(dittofl.optimiser, "Adam", "ClipNorm", "Decay", "Momentum"),
         "schedules": _exported(dittofl.schedule, "Cosine", "Geometric", "Inverse"),
-        "aggregators": _exported(dittofl.aggregate),
+        "objectives": objectives,
+        "defences": {name: rule for name, rule in rules.items() if name not in (*objectives, "Stateless")},
         "servers": _exported(dittofl.server),
         **_attacks(),
         "samplings": _exported(dittofl.sampling, "Uniform", "BySize"),
@@ -99,6 +102,7 @@ def sections() -> dict[str, dict[str, Callable[..., Any]]]:
             "Method": dittofl.method.Method,
             "Metric": dittofl.task.Metric,
             "Split": dittofl.federation.Split,
+            "Stateless": dittofl.aggregate.Stateless,
         },
         "alone": _exported(dittofl.mocha, "Mocha"),
     }

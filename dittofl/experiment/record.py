@@ -38,7 +38,7 @@ class Record:
         self.logs = {
             name: Log(folder.path / name, columns, lengths.get(name, 0))
             for name, columns in (
-                (METRICS, metric_columns(metrics)), (ROUNDS, ["round", "devices", "malicious", "dropped"]),
+                (METRICS, metric_columns(metrics)), (ROUNDS, ["round", "devices", "malicious", "dropped", "outside"]),
             )
         }  # fmt: skip
 
@@ -46,7 +46,7 @@ class Record:
         """Who was drawn."""
         drawn = run.history[-1]
         places = " ".join(map(str, drawn.cohort))  # the devices' lines in the per-device table, from 0
-        self.logs[ROUNDS].add([run.t, places, drawn.malicious, drawn.dropped])
+        self.logs[ROUNDS].add([run.t, places, drawn.malicious, drawn.dropped, int(not drawn.guaranteed)])
 
     def evaluated(self, scored: Evaluation, *whom: str) -> None:
         """How good every model is."""
@@ -77,6 +77,7 @@ def finish(folder: Folder, run: Federated, scored: Evaluation, facts: dict[str, 
         "identity": facts["identity"],
         "never_visited": int((run.visits == 0).sum()),
         "dropped_reports": _total(folder, "dropped"),
+        "rounds_outside_guarantee": _total(folder, "outside"),
         "part": scored.headline,
         "seconds": facts["seconds"],
     }

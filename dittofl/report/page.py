@@ -107,13 +107,16 @@ def _run(run: Result) -> dict[str, Any]:
     facts, summary = run.facts, run.summary
     malicious = [cut(str(device), 60) for device in facts["malicious"]]
     more = f" and {len(malicious) - IDS} more, see run.json" if len(malicious) > IDS else ""
-    unseen, dropped = (summary.get(key, 0) for key in ("never_visited", "dropped_reports"))
+    unseen, dropped, outside = (
+        int(summary.get(key, 0)) for key in ("never_visited", "dropped_reports", "rounds_outside_guarantee")
+    )
     told = {
         "folder": str(run.folder), "identity of the spec": facts["identity"],
         "fingerprint of the data": facts["fingerprint"], "seed": run.seed,
         "scored on": f"{run.part} data, after round {summary['rounds']}",
         "malicious": (", ".join(malicious[:IDS]) + more) or "none",
-        "never visited": _count(int(unseen), "device"), "reports dropped": _count(int(dropped), "report"),
+        "never visited": _count(unseen, "device"), "reports dropped": _count(dropped, "report"),
+        "aggregation outside its guarantee": _count(outside, "round"),
         "time": f"{float(summary['seconds']):.1f} s",
     }  # fmt: skip
     versions = [f"{key} {facts[key]}" for key in ("dittofl", "torch", "python") if facts.get(key)]

@@ -191,9 +191,9 @@ def _rounds(path: Path, rounds: int) -> Rounds:
     with _readable(path):
         # Not by the csv module, which refuses a field as long as a very large cohort.
         head, *lines = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
-        if head != ["round", "devices", "malicious", "dropped"] or len(lines) != rounds:
+        if head[:4] != ["round", "devices", "malicious", "dropped"] or len(lines) != rounds:
             raise ValueError(f"{len(lines)} rounds of {rounds}")
-        t, drawn, malicious, dropped = zip(*lines, strict=True)
+        t, drawn, malicious, dropped, *_ = zip(*lines, strict=True)
         return Rounds(
             t=np.array(t, dtype=np.int64), cohort=np.array([len(its.split()) for its in drawn], dtype=np.int64),
             malicious=np.array(malicious, dtype=np.int64), dropped=np.array(dropped, dtype=np.int64),

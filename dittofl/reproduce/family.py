@@ -105,7 +105,7 @@ DEFENCES: dict[str, Callable[[int], Table]] = {
     "multi-Krum": lambda f: {"kind": "MultiKrum", "f": f},
     "clipping": _always({"kind": "Clip"}),
     "k-norm": lambda f: {"kind": "KNorm", "f": f},
-    "k-loss": lambda f: {"kind": "KLoss", "k": f},
+    "k-loss": lambda f: {"kind": "KLoss", "f": f},
 }
 TILTS = (1.0, 2.0, 5.0)
 

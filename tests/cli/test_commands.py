@@ -157,7 +157,7 @@ def test_every_name_has_its_details(ask: Ask, name: str) -> None:
 
 def test_words_of_the_field_are_sections(ask: Ask) -> None:
     assert "Ditto " in ask("list", "methods").out
-    assert "Mean " in ask("list", "defences").out
+    assert "Krum " in ask("list", "defences").out
     assert "digits " in ask("list", "data").out
     assert "SignFlip " in ask("list", "updates").out
     assert "base" in ask("list", "digits-a1").out
