@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from dittofl import A3, SGD, Ditto, Epochs, Federated, Loop, Method, Vmap
+from dittofl import A3, SGD, Ditto, Epochs, Federated, Loop, Method, MultiKrum, Vmap
 from dittofl.types import GlobalSolver, NeedsServer, Solver
-from tests.problems import TASK, Median, federation, gap, method, rows, run
+from tests.problems import TASK, federation, gap, method, rows, run
 from tests.test_contract import KINDS, beside, built, each
 
 MAPPED = {"vmap": Vmap(), "unfused, by twos": Vmap(fuse=False, chunk=2)}
@@ -32,7 +32,7 @@ def attacked(how: Method, engine: Any = None) -> Federated:
 
 
 def robust(**changes: Any) -> Method:
-    return method(**{"personal": {"ditto": DITTO}, "aggregate": Median(), **changes})
+    return method(**{"personal": {"ditto": DITTO}, "aggregate": MultiKrum(f=1), **changes})
 
 
 def personal(solver: Solver) -> Method:
