@@ -5,6 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -128,7 +129,8 @@ class Crew:
                 if run is None:
                     break
                 self.busy[connection] = (run.name, time.monotonic())
-                connection.send(run.key)
+                with suppress(OSError):  # a worker that has died is told of when it is listened to
+                    connection.send(run.key)
         return bool(self.busy)
 
     def _enough(self) -> bool:
@@ -141,7 +143,7 @@ class Crew:
         name, begun = self.busy[connection]
         try:
             kind, *what = connection.recv()
-        except EOFError:
+        except (EOFError, OSError):
             kind, what = "failed", ["its process died"]
             del self.workers[connection]
         match kind:
@@ -175,8 +177,6 @@ class Crew:
 def serve(connection: Connection, how: How, parent: int) -> None:
     """A worker: makes the runs that it is told to, until nobody tells it more."""
     os.setpgid(0, 0)  # Ctrl-C reaches the process that began it alone, which then asks this one to stop
-    if how.machine.device.startswith("cuda"):
-        torch.cuda.set_per_process_memory_fraction(SHARED / how.jobs, how.machine.device)
 
     def tell(*what: Any) -> None:
         connection.send(what)
@@ -187,6 +187,8 @@ def serve(connection: Connection, how: How, parent: int) -> None:
         except (EOFError, OSError):
             return
         try:
+            if (device := torch.device(how.machine.device)).type == "cuda" and torch.cuda.is_available():
+                torch.cuda.set_per_process_memory_fraction(SHARED / how.jobs, device.index or 0)
             one(run, how, Follower(run.name, tell, parent))
             tell("made")
         except (StoppedError, BrokenPipeError, KeyboardInterrupt):

@@ -13,7 +13,7 @@ from dittofl.reproduce.column import column
 from dittofl.reproduce.ended import ended
 from dittofl.reproduce.reproduction import make, written
 from dittofl.reproduce.trajectory import Machine, of
-from dittofl.reproduce.work import How
+from dittofl.reproduce.work import Crew, How
 from tests.reproduce.conftest import asked, forget
 
 
@@ -74,6 +74,23 @@ def test_workers_make_the_same_table(how: How, board: Board) -> None:
     written(what, crew.out)
     for name in ("table7", "table5"):
         assert table(crew.out, name) == table(how.out, name)
+
+
+def test_a_worker_that_dies_is_told_of_and_the_others_go_on(
+    how: How, board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = Crew._start
+
+    def one_dies(self: Crew) -> None:
+        start(self)
+        first = next(iter(self.workers.values()))
+        first.kill()
+        first.join()
+
+    monkeypatch.setattr(Crew, "_start", one_dies)
+    made = make(asked("table7", only=("global,clean", "global,A1 50%")), replace(how, jobs=2), board)
+    assert list(made.failed.values()) == ["its process died"]
+    assert made.seconds
 
 
 def test_when_time_is_up_what_is_made_is_kept(how: How, board: Board) -> None:
