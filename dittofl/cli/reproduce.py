@@ -11,9 +11,7 @@ from dittofl.cli.running import ENGINES, seeded
 from dittofl.errors import StoppedError, finite, require
 from dittofl.reproduce import plan
 from dittofl.reproduce.board import Board
-from dittofl.reproduce.compared import tally
-from dittofl.reproduce.render import heading
-from dittofl.reproduce.reproduction import Asked, make, place, tables, written
+from dittofl.reproduce.reproduction import Asked, asked, make, place, written
 from dittofl.reproduce.trajectory import Machine
 from dittofl.reproduce.work import How, Made
 
@@ -32,29 +30,29 @@ def reproduce(
     if data is not None:
         os.environ["DITTOFL_DATA"] = str(data)  # where data sets look first; workers inherit it
     numbers = tuple(change.get("seed", 0) for change in seeded(seeds))
-    asked = Asked(tables=tables(names), seeds=numbers, only=tuple(only), scale=scale)
+    what = asked(names, seeds=numbers, only=tuple(only), scale=scale)
     there = place(out or OUT, scale)
     machine = Machine(device=device, precision=precision, engine=None if engine is None else ENGINES[engine])
     every = (0.0 if device.startswith("cuda") else 60.0) if checkpoint_every is None else checkpoint_every
     how = How(out=there, machine=machine, every=every, resume=resume, jobs=jobs, minutes=minutes)
-    for sentence in plan.lacks(asked.cells()):
+    for sentence in plan.lacks(what.cells()):
         click.echo(sentence, err=True)
-    made = Made() if as_is else _made(asked, how, quiet)
-    for name, cells in written(asked, there).items():
-        click.echo(f"{heading(name)}: {tally(cells)} {there / name}.csv, .md, .tex, .html")
+    made = Made() if as_is else _made(what, how, quiet)
+    for sentence in written(what, there):
+        click.echo(sentence)
     for name, why in made.failed.items():
         _line(f"{name} failed: {why}")
     if made.stopped:
         _line(f"{made.stopped}: the same command makes what is missing")
 
 
-def _made(asked: Asked, how: How, quiet: bool) -> Made:
+def _made(what: Asked, how: How, quiet: bool) -> Made:
     """What is missing; what was made before the user stopped it is written too."""
     board = Board(Console(stderr=True), (lambda text: None) if quiet else _line)
     try:
-        return make(asked, how, board)
+        return make(what, how, board)
     except StoppedError:
-        written(asked, how.out)
+        written(what, how.out)
         raise
     finally:
         board.stop()

@@ -9,8 +9,10 @@ from dittofl.reproduce.compared import Compared
 from dittofl.reproduce.grid import Grid, MissingError, of_cells, of_paper
 from dittofl.reproduce.predicates import Verdict, against_fair, gain
 
+Decided = tuple[Claim, str, Verdict, Verdict]  # a claim on a data set: ours, and by the paper's own numbers
 
-def verdicts(cells: Sequence[Compared]) -> list[tuple[Claim, str, Verdict, Verdict]]:
+
+def verdicts(cells: Sequence[Compared]) -> list[Decided]:
     """Every claim on every data set: ours, and the paper's own numbers."""
     mine, theirs = of_cells(cells), of_paper()
     return [(claim, name, claim.on(mine, name), claim.on(theirs, name)) for claim in CLAIMS for name in claim.datasets]

@@ -47,11 +47,13 @@ class Ended:
             low=min(known, default=nan), high=max(known, default=nan),
         )  # fmt: skip
 
-    def curve(self, model: str, part: str = "test", statistic: str = "weighted_mean") -> list[tuple[int, float]]:
-        """(round, accuracy over benign devices) of every evaluation."""
+    def curve(
+        self, model: str, part: str = "test", whom: str = "benign", value: str = "accuracy_weighted_mean"
+    ) -> list[tuple[int, float]]:
+        """(round, accuracy) of every evaluation."""
         return [
-            (int(row["round"]), float(row[f"accuracy_{statistic}"]))
-            for row in self.rows if (row["model"], row["part"], row["whom"]) == (model, part, "benign")
+            (int(row["round"]), float(row[value]))
+            for row in self.rows if (row["model"], row["part"], row["whom"]) == (model, part, whom)
         ]  # fmt: skip
 
     def validation(self, model: str) -> float:

@@ -25,6 +25,7 @@ class Family:
     final: Callable[[Bench], dict[str, Table]] | None = None
     ditto: bool = False  # local training and all λ, and the λ rule where validation data are held out
     mocha: Mapping[str, Any] = field(default_factory=dict)  # parameters, for MOCHA, which is no solver of a row
+    traced: bool = False  # whether every evaluation is followed by the final visit
 
     @property
     def word(self) -> str:
@@ -80,6 +81,16 @@ def _finals(bench: Bench) -> dict[str, Table]:
     return {name: make(bench) for name, make in rows.items()}
 
 
+def _joint(bench: Bench) -> dict[str, Table]:
+    return {JOINT: _ditto(bench, PULL)}
+
+
+def _stops(bench: Bench) -> dict[str, Table]:
+    """Fine-tuning on Ditto's objective, with several stops."""
+    its = {"kind": "Ditto", "lam": PULL, "lr": bench.lr}
+    return {f"{TUNED}{count}": its | {"steps": {"kind": "Epochs", "count": count}} for count in STOPS}
+
+
 def _l2sgd(lam: float) -> Callable[[Bench], Table]:
     return lambda bench: {"kind": "L2SGD", "lam": lam, **_walk(bench)}
 
@@ -97,6 +108,7 @@ def _always(table: Table) -> Callable[[int], Table]:
     return lambda f: table
 
 
+JOINT, TUNED, PULL, STOPS = "joint", "epochs=", 0.1, (1, 5, 20, 50)  # of Figures 7 and 8
 EPSILONS, ALPHAS, PULLS = (0.0, 0.1, 0.5, 1.0), (0.25, 0.5, 0.75), (0.1, 1.0, 2.0)
 MOCHA = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 10.0)
 DEFENCES: dict[str, Callable[[int], Table]] = {
@@ -119,6 +131,7 @@ FAMILIES = {
         *(Family(name=f"Ditto + {name}", aggregate=DEFENCES[name], ditto=True) for name in ("clipping", "multi-Krum")),
         Family(name="finetuning", final=lambda bench: {"finetuning": _tuning("Local")(bench)}),
         Family(name="finetuned", final=_finals),
+        Family(name="curves", personal=_joint, final=_stops, traced=True),
         Family(name="APFL", personal=_apfl),
         Family(name="mapper", local=lambda bench: {"kind": "Mapper", **_walk(bench)}),
         Family(name="Per-FedAvg", local=_meta, final=lambda bench: {"finetuned": _tuning("Local")(bench)}),

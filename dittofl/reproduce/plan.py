@@ -61,13 +61,13 @@ class Cell:
 
 def done(run: Trajectory, out: Path) -> bool:
     """Whether a run has ended; once it has, it stays so."""
-    key = (run.name, out)
+    key = (run.name, run.scale, out)
     if key not in _DONE and run.ended(out):
         _DONE.add(key)
     return key in _DONE
 
 
-_DONE: set[tuple[str, Path]] = set()
+_DONE: set[tuple[str, float, Path]] = set()
 
 
 def cells(table: Table, seeds: Sequence[int], scale: float, only: Sequence[str] = ()) -> list[Cell]:
@@ -116,6 +116,13 @@ def lacking(cell: Cell, one: Candidate) -> str | None:
     except InputError as error:
         return f"{one.family} is not here: {error}"
     return None
+
+
+def made_of(cell: Cell, out: Path) -> list[Trajectory]:
+    """The runs behind a cell that have ended: its own, and those that chose."""
+    one = cell.chosen(out)
+    own = [] if one is None else [cell.run(one, held=cell.line.held)]
+    return [run for run in (*own, *(its for _, its in cell.trials())) if done(run, out)]
 
 
 def todo(wanted: Iterable[Cell], out: Path) -> list[Trajectory]:

@@ -1,12 +1,14 @@
 """A reproduced table for a terminal, as Markdown and as LaTeX."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 from dittofl.report.interval import number
 from dittofl.report.tables import Table
 from dittofl.reproduce.column import Column
 from dittofl.reproduce.compared import Compared, tally
+from dittofl.reproduce.special import Special
 from dittofl.reproduce.tables import Table as Reproduced
 
 NOTES = (
@@ -45,6 +47,17 @@ def _grid(table: Reproduced, dataset: str, cells: Sequence[Compared]) -> Table:
         columns=("method", "", *(where.name for where in columns)), rows=tuple(rows), best=frozenset(stressed),
         notes=tuple(filter(None, (*(f"Note: {its}." for its in remarks), _chosen(picked)))),
     )  # fmt: skip
+
+
+def listed(its: Special, records: Sequence[Mapping[str, Any]]) -> Table:
+    """Records, a line each."""
+    columns = tuple(records[0]) if records else ("", "")
+    rows = tuple(tuple(_cell(one.get(key, "")) for key in columns) for one in records)
+    return Table(title=f"{heading(its.name)}. {its.title}", columns=columns, rows=rows)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _chosen(picked: Sequence[str]) -> str:

@@ -1,21 +1,27 @@
-"""`dittofl reproduce`: the missing runs of some tables, and what they then say."""
+"""`dittofl reproduce`: the missing runs of some tables and figures, and what they then say."""
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from dittofl.errors import InputError, require
 from dittofl.experiment.files import write
 from dittofl.experiment.names import nearest
-from dittofl.reproduce import plan, tidy
+from dittofl.reproduce import drawings, plan, special, tidy
+from dittofl.reproduce.bench import missing
 from dittofl.reproduce.board import Board
-from dittofl.reproduce.compared import Compared, compared
-from dittofl.reproduce.page import page
+from dittofl.reproduce.compared import Compared, compared, tally
+from dittofl.reproduce.page import of_cells, of_records
 from dittofl.reproduce.plan import Cell
-from dittofl.reproduce.render import NOTES, grids, latex
+from dittofl.reproduce.render import NOTES, grids, heading, latex, listed
+from dittofl.reproduce.special import SPECIALS, Special
 from dittofl.reproduce.tables import TABLES, Table
 from dittofl.reproduce.trajectory import Trajectory
 from dittofl.reproduce.work import How, Made, work
+from dittofl.theory import figures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +29,7 @@ class Asked:
     """What is to be reproduced."""
 
     tables: tuple[Table, ...]
+    specials: tuple[Special, ...] = ()
     seeds: tuple[int, ...] = (0,)
     only: tuple[str, ...] = ()
     scale: float = 1.0
@@ -32,17 +39,28 @@ class Asked:
         only = () if everything else self.only
         found = [cell for table in self.tables for cell in plan.cells(table, self.seeds, self.scale, only)]
         rows = dict.fromkeys(row.label for table in self.tables for part in table.sections for row in part.lines)
-        require(found, f"--only names no cell, got {', '.join(map(repr, only))}: the rows are {', '.join(rows)}")
+        named = ", ".join(map(repr, only))
+        require(found or not self.tables, f"--only names no cell, got {named}: the rows are {', '.join(rows)}")
         return found
 
+    def runs(self) -> list[Trajectory]:
+        """The runs of what is not made of cells, where their data are here and `only` does not leave them out."""
+        found = [run for its in self.specials for run in its.runs(self.seeds, self.scale)]
+        kept = [run for run in found if not self.only or run.bench.name.lower() in map(str.lower, self.only)]
+        return [run for run in dict.fromkeys(kept) if missing(run.bench) is None]
 
-def tables(names: Sequence[str]) -> tuple[Table, ...]:
-    """The tables of those names."""
+
+def asked(names: Sequence[str], **more: Any) -> Asked:
+    """What these names mean."""
+    known = {**TABLES, **SPECIALS}
     for name in names:
-        if name not in TABLES:
-            raise InputError(f"there is no table or figure {name!r}: {nearest(name, TABLES)}")
-    require(names, "name a table or figure: table7, say")
-    return tuple(TABLES[name] for name in dict.fromkeys(names))
+        if name not in known:
+            raise InputError(f"there is no table or figure {name!r}: {nearest(name, known)}")
+    unique = list(dict.fromkeys(names))
+    return Asked(
+        tables=tuple(TABLES[name] for name in unique if name in TABLES),
+        specials=tuple(SPECIALS[name] for name in unique if name in SPECIALS), **more,
+    )  # fmt: skip
 
 
 def place(out: Path, scale: float) -> Path:
@@ -50,31 +68,66 @@ def place(out: Path, scale: float) -> Path:
     return out if scale == 1 else out / f"scale-{scale:g}"
 
 
-def make(asked: Asked, how: How, board: Board) -> Made:
+def make(what: Asked, how: How, board: Board) -> Made:
     """Every run that is missing and possible here."""
-    wanted = list(plan.runnable(asked.cells()))
+    wanted, more = list(plan.runnable(what.cells())), what.runs()
 
     def following(taken: set[str]) -> Trajectory | None:
-        left = [run for run in plan.todo(wanted, how.out) if run.name not in taken]
-        known = plan.todo(wanted, how.out)
+        known = [*plan.todo(wanted, how.out), *(run for run in more if not plan.done(run, how.out))]
+        left = [run for run in known if run.name not in taken]
         board.plan(board.ended + len(known), sum(run.rounds for run in known))
         return left[0] if left else None
 
     return work(following, how, board)
 
 
-def written(asked: Asked, out: Path) -> dict[str, list[Compared]]:
-    """Every table as CSV, Markdown, LaTeX and a page, from the runs that have ended and what the CSV has already."""
-    cells = asked.cells(everything=True)
-    found = {}
-    for table in asked.tables:
-        rows = tidy.save(out / f"{table.name}.csv", [tidy.row(one, out) for one in cells if one.table == table.name])
-        found[table.name] = compared(rows)
-    tidy.record(out, cells)
-    for table in asked.tables:
-        its = found[table.name]
-        told = [*(one.markdown() for one in grids(table, its)), *NOTES]
-        write(out / f"{table.name}.md", "\n\n".join(told).encode())
-        write(out / f"{table.name}.tex", latex(table, its).encode())
-        write(out / f"{table.name}.html", page(table, its).encode())
-    return found
+def written(what: Asked, out: Path) -> list[str]:
+    """Every table in every form, from the runs that have ended and what the CSV has already; a sentence of each."""
+    cells = what.cells(everything=True)
+    found = {
+        table.name: compared(
+            tidy.save(out / f"{table.name}.csv", [tidy.row(one, out) for one in cells if one.table == table.name])
+        )
+        for table in what.tables
+    }
+    said = [_table(table, found[table.name], out) for table in what.tables]
+    said += [_special(its, what, out) for its in what.specials]
+    runs = [run for cell in cells for run in plan.made_of(cell, out)]
+    runs += [run for its in what.specials for run, _ in special.made(its, out, what.seeds, what.scale)]
+    tidy.record(out, runs)
+    return said
+
+
+def _table(table: Table, cells: Sequence[Compared], out: Path) -> str:
+    path = partial(_path, out, table.name)
+    write(path("md"), "\n\n".join([*(one.markdown() for one in grids(table, cells)), *NOTES]).encode())
+    write(path("tex"), latex(table, cells).encode())
+    write(path("html"), of_cells(table, cells, drawings.of_cells(table.name, cells)).encode())
+    return f"{heading(table.name)}: {tally(cells)} {path('csv')}, .md, .tex, .html"
+
+
+def _special(its: Special, what: Asked, out: Path) -> str:
+    path = partial(_path, out, its.name)
+    records = _kept(path("csv"), list(its.records(special.made(its, out, what.seeds, what.scale))))
+    table = listed(its, records)
+    write(path("csv"), special.text(records).encode())
+    write(path("md"), table.markdown().encode())
+    write(path("html"), of_records(its, table, drawings.of_records(its.name, records)).encode())
+    draw = {"figure2": figures.figure2, "figure3": figures.figure3}.get(its.name)
+    if draw is not None:
+        draw(path("png"))
+    return f"{heading(its.name)}: {len(records)} records. {path('csv')}, .md, .html" + (", .png" if draw else "")
+
+
+def _path(out: Path, name: str, ending: str) -> Path:
+    return out / f"{name}.{ending}"
+
+
+def _kept(path: Path, new: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """New records, and those that the file has of data sets that they lack: made elsewhere."""
+    if not path.is_file():
+        return new
+    with path.open(encoding="utf-8", newline="") as file:
+        old = list(csv.DictReader(file))
+    mine = {one.get("dataset") for one in new}
+    return [*(one for one in old if one.get("dataset") not in mine and one.get("dataset")), *new]

@@ -8,12 +8,13 @@ from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
-from dittofl.errors import InputError, require, short
+from dittofl.errors import InputError, short
 from dittofl.experiment.files import write
 from dittofl.reproduce.column import Column
 from dittofl.reproduce.ended import ended
 from dittofl.reproduce.paper import printed
 from dittofl.reproduce.plan import Cell, done
+from dittofl.reproduce.trajectory import Trajectory
 
 RUNS = "runs.csv"
 
@@ -143,25 +144,20 @@ def save(path: Path, new: Sequence[Row]) -> list[Row]:
 
 PROVENANCE = (
     "run", "name", "identity", "fingerprint", "seed", "rounds", "seconds", "device", "precision", "threads", "torch",
-    "python", "dittofl", "git",
+    "python", "dittofl", "dittofl_git",
 )  # fmt: skip
 
 
-def record(out: Path, cells: Iterable[Cell]) -> None:
+def record(out: Path, runs: Iterable[Trajectory]) -> None:
     """runs.csv: where every number is from, a line for each run, beside what the file has."""
     path, lines = out / RUNS, dict[str, Mapping[str, Any]]()
     if path.is_file():
         with path.open(encoding="utf-8", newline="") as file:
             lines = {line["run"]: line for line in csv.DictReader(file)}
-    for cell in cells:
-        one = cell.chosen(out)
-        runs = [] if one is None else [cell.run(one, held=cell.line.held)]
-        for run in [*runs, *(its for _, its in cell.trials())]:
-            if done(run, out):
-                its = ended(run.path(out))
-                known = its.facts | its.summary | {"run": its.facts["identity"][:12], "name": run.name}
-                lines[known["run"]] = {key: known.get(key) for key in PROVENANCE}
-    require(path.parent.is_dir(), f"there is no folder {path.parent}: make it, or choose another --out")
+    for run in runs:
+        its = ended(run.path(out))
+        known = its.facts | its.summary | {"run": its.facts["identity"][:12], "name": run.name}
+        lines[known["run"]] = {key: known.get(key) for key in PROVENANCE}
     table = io.StringIO()
     writer = csv.DictWriter(table, PROVENANCE, lineterminator="\n")
     writer.writeheader()

@@ -18,6 +18,7 @@ from dittofl.reproduce.family import Family, family
 LAST = 10  # evaluations that a cell's range is over
 APART = 10  # rounds between those
 CURVE = 10  # evaluations over the whole run
+TRACED = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
 # What makes no difference to what a cell means: results differ by rounding.
 Key = tuple[str, str, Column, bool, int, float]
 MACHINE = ("name", "device", "precision", "engine", "threads", "deterministic")
@@ -64,7 +65,10 @@ class Trajectory:
 
     @property
     def evaluations(self) -> tuple[int, ...]:
-        """The rounds of the last ten evaluations, the last round among them."""
+        """The rounds of the last ten evaluations, the last round among them; where every one is followed by
+        fine-tuning, ten from early on."""
+        if self.family.traced:
+            return tuple(sorted({max(1, round(share * self.rounds)) for share in TRACED}))
         apart = max(1, min(APART, self.rounds // (2 * LAST)))
         return tuple(sorted({max(1, self.rounds - apart * i) for i in range(LAST)}))
 
@@ -93,8 +97,8 @@ class Trajectory:
     def ended(self, out: Path) -> bool:
         """Whether it was run to its end in this folder; refuses a folder that holds a run of something else."""
         path = self.path(out)
-        if not (path / RUN).is_file() or self.family.mocha:
-            return (path / SUMMARY).is_file()
+        if not (path / RUN).is_file():
+            return False
         try:
             there = tomllib.loads((path / SPEC).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

@@ -19,8 +19,8 @@ from dittofl.errors import InputError, StoppedError, short
 from dittofl.experiment.cost import needs, store
 from dittofl.experiment.folder import opened
 from dittofl.experiment.run import execute, stopping
+from dittofl.reproduce.apart import fit, trace
 from dittofl.reproduce.board import Board, Follower
-from dittofl.reproduce.related import fit
 from dittofl.reproduce.trajectory import Machine, Trajectory, of
 
 GRACE = 60.0  # seconds that a worker gets to save what it has
@@ -56,15 +56,28 @@ def one(run: Trajectory, how: How, shown: Follower) -> None:
     """One run to its end, if it fits into memory; its checkpoints go when they are of no use any more."""
     path = run.path(how.out)
     if run.bench.large:
-        its = needs(run.spec(how.machine))
-        its.fit()
-        store([(its, path)] if how.every else [])
+        _fits(run, how)
     folder = opened(path, resume=how.resume)
     if run.family.mocha:
         fit(run, how.machine, folder)
+    elif run.family.traced:
+        trace(run, how.machine, folder, shown)
     else:
         execute(run.spec(how.machine), folder, shown, every=how.every)
     shutil.rmtree(path / "checkpoint", ignore_errors=True)
+
+
+_FIT: set[tuple[str, str, bool]] = set()  # of which kind of run this process has asked
+
+
+def _fits(run: Trajectory, how: How) -> None:
+    """Refuses runs that memory or disk cannot hold, the first of each kind."""
+    kind = (run.bench.word, run.family.name, run.held)
+    if kind not in _FIT:
+        its = needs(run.spec(how.machine))
+        its.fit()
+        store([(its, run.path(how.out))] if how.every else [])
+        _FIT.add(kind)
 
 
 def work(following: Next, how: How, board: Board) -> Made:

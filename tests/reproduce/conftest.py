@@ -10,7 +10,8 @@ from rich.console import Console
 
 from dittofl.reproduce import bench, ended, plan
 from dittofl.reproduce.board import Board
-from dittofl.reproduce.reproduction import Asked, tables
+from dittofl.reproduce.reproduction import Asked
+from dittofl.reproduce.reproduction import asked as meant
 from dittofl.reproduce.trajectory import Machine
 from dittofl.reproduce.work import How
 
@@ -46,7 +47,7 @@ def forget() -> None:
 
 
 def asked(*names: str, only: tuple[str, ...] = (), scale: float = 0.01, seeds: tuple[int, ...] = (0,)) -> Asked:
-    return Asked(tables=tables(names), seeds=seeds, only=only, scale=scale)
+    return meant(names, seeds=seeds, only=only, scale=scale)
 
 
 @pytest.fixture
