@@ -12,6 +12,7 @@ from dittofl.datasets import vehicle
 from dittofl.errors import InputError
 from dittofl.experiment.construct import Names
 from dittofl.experiment.signature import Table
+from dittofl.experiment.spec import load
 from dittofl.federation import Federation
 from dittofl.reproduce.column import Column, columns
 
@@ -20,24 +21,54 @@ HELD = 0.1  # of each train part, for choices on validation data
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """A data set in the paper's setting."""
+    """A data set in the paper's setting, which is the preset's; `K` and what the tables ask for besides."""
 
     name: str  # as the tables call it
-    word: str  # as folders are called
+    preset: str  # and what folders are called
     K: int
-    data: str
-    spec: Mapping[str, Any]  # model, loss and the like
-    rounds: int
-    cohort: int = 10
-    batch: int
-    lr: float
-    steps: Any = 2
     columns: tuple[Column, ...] = columns(10, 15, 20)
     fixed: tuple[float, ...] = (0.1, 1.0, 2.0)  # the λ of the full tables
     candidates: Mapping[bool, tuple[float, ...]] | None = None  # the λ rule's, by whether the attack is strong
     counts: Mapping[Column, int] = field(default_factory=dict)  # malicious devices, where not ⌊ratio K⌋
+    lr: Any = None  # where not the preset's
     remark: str = ""
     large: bool = True  # whether a run may not fit into a machine
+
+    @property
+    def word(self) -> str:
+        """As folders are called."""
+        return self.preset if self.lr is None else f"{self.preset}-lr={self.lr:g}"
+
+    @property
+    def spec(self) -> Table:
+        """The preset's table, without what is run by it."""
+        table = _preset(self.preset)
+        return {key: its for key, its in table.items() if key not in ("name", "method", "data", "eval_every", "seed")}
+
+    @property
+    def data(self) -> str:
+        """The data set as specs name it."""
+        return str(_preset(self.preset)["data"]["kind"])
+
+    @property
+    def local(self) -> Table:
+        """FedAvg's local solver."""
+        its: Table = dict(_preset(self.preset)["method"]["local"])
+        return its if self.lr is None else its | {"lr": self.lr}
+
+    @property
+    def shared(self) -> Table:
+        """What the method has beside its solvers: the batch, and how reports are averaged."""
+        method = _preset(self.preset)["method"]
+        return {key: method[key] for key in ("batch", "aggregate") if key in method}
+
+    @property
+    def rounds(self) -> int:
+        return int(self.spec["rounds"])
+
+    @property
+    def cohort(self) -> int:
+        return int(self.spec["cohort"])
 
     def malicious(self, where: Column) -> int:
         """K_a."""
@@ -71,6 +102,12 @@ OTHER = "other test rows: the authors' train file alone, 80/20 by seed"
 
 
 @cache
+def _preset(name: str) -> Table:
+    """A preset with every default written out."""
+    return load(name).table
+
+
+@cache
 def with_test_file() -> bool:
     """Whether Vehicle's official test part is at hand."""
     try:
@@ -94,44 +131,26 @@ def _missing(name: str, kind: str) -> str | None:
     return None if isinstance(found, Federation) else f"{name} is not here: {kind} gives no federation"
 
 
-FASHION = Bench(
-    name="Fashion MNIST", word="fashion", K=500, data="fashion", spec={"model": "fashion_cnn"},
-    rounds=5000, batch=16, lr=0.05, columns=columns(10, 20, 50),
-)  # fmt: skip
+FASHION = Bench(name="Fashion MNIST", preset="fashion", K=500, columns=columns(10, 20, 50))
 
 VEHICLE = Bench(
-    name="Vehicle", word="vehicle", K=23, data="vehicle",
-    spec={
-        "model": {"kind": "linear", "inputs": 100, "outputs": 1, "zero": True}, "loss": "hinge", "target": "Signs",
-        "penalty": {"kind": "SquaredNorm", "scale": 0.01, "of": ["weight"]}, "threads": 1,
-    },
-    rounds=600, batch=32, lr=0.1, steps=1, columns=columns(10, 20, 50), large=False,
+    name="Vehicle", preset="vehicle", K=23, columns=columns(10, 20, 50), large=False,
     # At 10 % the paper's multi-Krum and k-norm differ from its mean, so that f was 1, not ⌊10 · 2/23⌋ = 0.
     counts={Column("A3", 0.1): 3},
 )  # fmt: skip
 
-SCRIPT = replace(
-    VEHICLE, name="Vehicle (lr .01)", word="vehicle-lr", lr=0.01, remark="lr .01 as in the authors' script, not .1"
-)
+SCRIPT = replace(VEHICLE, name="Vehicle (lr .01)", lr=0.01, remark="lr .01 as in the authors' script, not .1")
 
-OPEN = "rounds, cohort and local steps are not in the paper: 2000, 10 and 2 here"
+OPEN = "rounds, cohort and local steps are not in the paper"
 
-FEMNIST = Bench(
-    name="FEMNIST", word="femnist", K=205, data="femnist", spec={"model": "femnist_cnn"}, rounds=2000, batch=32,
-    lr=0.1, fixed=(0.01, 0.1, 1.0), remark=OPEN,
-)  # fmt: skip
+FEMNIST = Bench(name="FEMNIST", preset="femnist", K=205, fixed=(0.01, 0.1, 1.0), remark=OPEN)
 
-SKEWED = replace(FEMNIST, name="FEMNIST (skewed)", word="femnist-skewed", K=100, data="femnist_skewed")
+SKEWED = replace(FEMNIST, name="FEMNIST (skewed)", preset="femnist-skewed", K=100)
 
-CELEBA = Bench(
-    name="CelebA", word="celeba", K=515, data="celeba", spec={"model": "celeba_cnn"}, rounds=2000, batch=16, lr=0.1,
-    remark=OPEN,
-)  # fmt: skip
+CELEBA = Bench(name="CelebA", preset="celeba", K=515, remark=OPEN)
 
 STACKOVERFLOW = Bench(
-    name="StackOverflow", word="stackoverflow", K=400, data="stackoverflow",
-    spec={"model": {"kind": "linear", "inputs": 10000, "outputs": 500}}, rounds=400, cohort=50, batch=100,
-    lr=0.01, steps={"kind": "Epochs", "count": 1}, columns=columns(10, 20, 50), fixed=(0.05, 0.1, 0.3),
+    name="StackOverflow", preset="stackoverflow", K=400, columns=columns(10, 20, 50), fixed=(0.05, 0.1, 0.3),
     candidates={False: (0.05, 0.1, 0.3), True: (0.01, 0.05, 0.1)},
 )  # fmt: skip
 

@@ -44,7 +44,7 @@ class Family:
             rule = {"kind": "LambdaRule", "strong": bench.strong(where), **_walk(bench)}
             choose = {DYNAMIC: rule | ({} if lambdas is None else {"lambdas": list(lambdas)})}
             del personal["local"]
-        table: Table = {"batch": bench.batch, "local": self.local(bench) if self.local else _sgd(bench)}
+        table: Table = bench.shared | {"local": self.local(bench) if self.local else bench.local}
         if self.aggregate:
             table["aggregate"] = self.aggregate(bench.expected(where))
         final = self.final(bench) if self.final else {}
@@ -53,11 +53,7 @@ class Family:
 
 
 def _walk(bench: Bench) -> Table:
-    return {"lr": bench.lr, "steps": bench.steps}
-
-
-def _sgd(bench: Bench) -> Table:
-    return {"kind": "SGD", **_walk(bench)}
+    return {key: bench.local[key] for key in ("lr", "steps")}
 
 
 def _local(bench: Bench) -> Table:
@@ -70,7 +66,7 @@ def _ditto(bench: Bench, lam: float) -> Table:
 
 def _tuning(kind: str, **given: Any) -> Callable[[Bench], Table]:
     """A final solver of E epochs at the data set's rate."""
-    return lambda bench: {"kind": kind, "lr": bench.lr, "steps": {"kind": "Epochs", "count": EPOCHS}, **given}
+    return lambda bench: {"kind": kind, "lr": bench.local["lr"], "steps": {"kind": "Epochs", "count": EPOCHS}, **given}
 
 
 def _finals(bench: Bench) -> dict[str, Table]:
@@ -87,7 +83,7 @@ def _joint(bench: Bench) -> dict[str, Table]:
 
 def _stops(bench: Bench) -> dict[str, Table]:
     """Fine-tuning on Ditto's objective, with several stops."""
-    its = {"kind": "Ditto", "lam": PULL, "lr": bench.lr}
+    its = {"kind": "Ditto", "lam": PULL, "lr": bench.local["lr"]}
     return {f"{TUNED}{count}": its | {"steps": {"kind": "Epochs", "count": count}} for count in STOPS}
 
 
@@ -96,7 +92,7 @@ def _l2sgd(lam: float) -> Callable[[Bench], Table]:
 
 
 def _meta(bench: Bench) -> Table:
-    return {"kind": "PerFedAvg", "lr": 0.01, "inner": bench.lr, "steps": bench.steps}
+    return {"kind": "PerFedAvg", "lr": 0.01, "inner": bench.local["lr"], "steps": bench.local["steps"]}
 
 
 def _apfl(bench: Bench) -> dict[str, Table]:

@@ -66,7 +66,7 @@ def lambdas(bench: Bench) -> tuple[Line, ...]:
 
 def finetuning(bench: Bench) -> Line:
     """Plain fine-tuning, of the run that has the other fine-tuned models too where Table 2 needs them."""
-    return plain("finetuning", "finetuned" if bench.word in ("femnist", "celeba") else "finetuning", "finetuning")
+    return plain("finetuning", "finetuned" if bench.preset in ("femnist", "celeba") else "finetuning", "finetuning")
 
 
 def tuned(label: str, family: str, models: tuple[str, ...]) -> Line:

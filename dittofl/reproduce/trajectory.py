@@ -86,9 +86,9 @@ class Trajectory:
     def spec(self, machine: Machine) -> Spec:
         """What is run."""
         table: Table = {
-            "name": self.name.replace("/", "."), "data": self.bench.source(held=self.held), **self.bench.spec,
+            **self.bench.spec, "name": self.name.replace("/", "."), "data": self.bench.source(held=self.held),
             "method": self.family.method(self.bench, self.where, held=self.held), "rounds": self.rounds,
-            "cohort": self.bench.cohort, "sampling": "BySize", "seed": self.seed,
+            "seed": self.seed,
             "eval_every": max(1, self.rounds // CURVE), "eval_at": list(self.evaluations),
             "parts": ["validation", "test"] if self.held else ["test"], **machine.table(),
         }  # fmt: skip
