@@ -11,9 +11,9 @@ from dittofl.cli.running import ENGINES, seeded
 from dittofl.errors import StoppedError, finite, require
 from dittofl.reproduce import plan
 from dittofl.reproduce.board import Board
+from dittofl.reproduce.making import How, Made
 from dittofl.reproduce.reproduction import Asked, asked, make, place, written
 from dittofl.reproduce.trajectory import Machine
-from dittofl.reproduce.work import How, Made
 
 OUT = Path("results")
 

@@ -14,13 +14,14 @@ from dittofl.reproduce import drawings, plan, special, tidy
 from dittofl.reproduce.bench import missing
 from dittofl.reproduce.board import Board
 from dittofl.reproduce.compared import Compared, compared, tally
+from dittofl.reproduce.making import How, Made
 from dittofl.reproduce.page import of_cells, of_records
 from dittofl.reproduce.plan import Cell
 from dittofl.reproduce.render import NOTES, grids, heading, latex, listed
 from dittofl.reproduce.special import SPECIALS, Special
 from dittofl.reproduce.tables import TABLES, Table
 from dittofl.reproduce.trajectory import Trajectory
-from dittofl.reproduce.work import How, Made, work
+from dittofl.reproduce.work import work
 from dittofl.theory import figures
 
 

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from dittofl.reproduce import bench, ended, plan
 from dittofl.reproduce.board import Board
+from dittofl.reproduce.making import How
 from dittofl.reproduce.reproduction import Asked
 from dittofl.reproduce.reproduction import asked as meant
 from dittofl.reproduce.trajectory import Machine
-from dittofl.reproduce.work import How
 
 USERS = [f"f_{i:05}" for i in range(23)]
 

@@ -10,10 +10,11 @@ from dittofl.errors import InputError, StoppedError
 from dittofl.reproduce import plan, tidy
 from dittofl.reproduce.board import Board, Follower
 from dittofl.reproduce.column import column
+from dittofl.reproduce.crew import Crew
 from dittofl.reproduce.ended import ended
+from dittofl.reproduce.making import How
 from dittofl.reproduce.reproduction import make, written
 from dittofl.reproduce.trajectory import Machine, of
-from dittofl.reproduce.work import Crew, How
 from tests.reproduce.conftest import asked, forget
 
 
