@@ -33,11 +33,11 @@ def celeba(
     *, many: int = 328, few: int = 187, validation: float = 0.0, split: Split | None = None, seed: int = 0,
     data: str | None = None,
 ) -> Federation:  # fmt: skip
-    """Portraits [3, 84, 84] of 0 … 255, y = smiling: `many` celebrities of 26 images or more, `few` of 5 … 14.
+    """Does a portrait smile? `many` celebrities of 26 images or more, and `few` of 5 … 14.
 
-    That is the mixture found in the authors' files, whose train and test parts stand; in LEAF's all_data celebrities
-    are drawn by the seed, and ⌊0.8 n⌋ of one's images train, or as `split` says. `validation` holds out that share of
-    each train part, its last samples, as the authors do (.1) before they choose λ.
+    Images are [3, 84, 84], 0 … 255. This is the mixture found in the authors' files, whose train and test parts stand;
+    in LEAF's all_data celebrities are drawn by the seed, and ⌊0.8 n⌋ of one's images train, or as `split` says.
+    `validation` holds out that share of each train part, its last samples, as the authors do (.1) before they choose λ.
 
     >>> celeba(many=0, few=0)
     Traceback (most recent call last):

@@ -14,12 +14,12 @@ def femnist(
     *, devices: int | None = 205, least: int = 2, validation: float = 0.0, split: Split | None = None, seed: int = 0,
     data: str | None = None,
 ) -> Federation:  # fmt: skip
-    """Handwritten characters of 62 classes, [1, 28, 28] in [0, 1]: `devices` writers with `least` samples or more.
+    """Handwritten characters of 62 classes: `devices` writers with `least` samples or more.
 
-    LEAF's JSON (all_data, or train and test), flwrlabs/femnist's parquet and TFF's HDF5 are told apart by their files
-    and give the same. Given train and test parts stand; else ⌊0.8 n⌋ of a writer's samples train, or as `split` says.
-    `validation` holds out that share of each train part, its last samples, as the authors do (.1) before they choose λ.
-    The authors' list of writers is unknown: these are drawn by the seed.
+    Images are [1, 28, 28] in [0, 1]. LEAF's JSON (all_data, or train and test), flwrlabs/femnist's parquet and TFF's
+    HDF5 are told apart by their files and give the same. Given train and test parts stand; else ⌊0.8 n⌋ of a writer's
+    samples train, or as `split` says. `validation` holds out that share of each train part, its last samples, as the
+    authors do (.1) before they choose λ. The authors' list of writers is unknown: these are drawn by the seed.
 
     >>> femnist(least=1)
     Traceback (most recent call last):

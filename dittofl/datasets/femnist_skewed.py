@@ -6,11 +6,13 @@ import numpy as np
 
 from dittofl.datasets import gather
 from dittofl.datasets.gather import Labels, Moves, Share
-from dittofl.datasets.handwriting import CLASSES, IMAGE, stores
+from dittofl.datasets.handwriting import CLASSES, IMAGE, SOURCE, stores
 from dittofl.errors import require, whole
 from dittofl.federation import Federation, Split
 from dittofl.seeds import Purpose, keys, tag
 from dittofl.types import Ints
+
+__all__ = ["SOURCE", "femnist_skewed"]
 
 EACH = 5  # classes on a device
 LOWER_CASE = 36  # the class of a
@@ -20,12 +22,13 @@ def femnist_skewed(
     *, devices: int = 100, first: int = LOWER_CASE, classes: int = 10, validation: float = 0.0,
     split: Split | None = None, seed: int = 0, data: str | None = None,
 ) -> Federation:  # fmt: skip
-    """Device u holds the classes first + (u + j) mod classes, j = 0 … 4: of the letters a … j, or (0, 62) of all 62.
+    """FEMNIST dealt out by class: device u holds first + (u + j) mod classes, j = 0 … 4.
 
-    The paper tells of 100 devices with 5 classes, no more. Sizes are those of FedProx's script for the same letters,
-    lognormal(4, 1) + 5 samples a device, as many of each class; these are dealt in order from a shuffled pool, from its
-    start again where a device's share would run over the end. ⌊0.8 n⌋ of a device's samples train, or as `split` says;
-    `validation` holds out that share of each train part, as the authors do (.1) before they choose λ.
+    These are of the letters a … j, or, with first=0 and classes=62, of all. The paper tells of 100 devices with 5
+    classes, no more. Sizes are those of FedProx's script for the same letters, lognormal(4, 1) + 5 samples a device, as
+    many of each class; these are dealt in order from a shuffled pool, from its start again where a device's share would
+    run over the end. ⌊0.8 n⌋ of a device's samples train, or as `split` says; `validation` holds out that share of each
+    train part, as the authors do (.1) before they choose λ.
 
     >>> femnist_skewed(first=60, classes=10)
     Traceback (most recent call last):

@@ -25,13 +25,14 @@ def stackoverflow(
     *, devices: int = 400, words: int = 10_000, tags: int = 500, most: int = 10_000, multilabel: bool = False,
     validation: float = 0.0, split: Split | None = None, seed: int = 0, data: str | None = None,
 ) -> Federation:  # fmt: skip
-    """x = (ids, weights), both [n, L]: the mean of one-hot words over sentence and title; y: its most common tag.
+    """The most common tag of a question, from a sentence on it and its title; inputs are sparse.
 
-    The first 400 users of TFF's train file by name. A word beyond the 10,000 most common counts in the mean and is then
-    dropped; ids are filled up with `words`, weights with 0. A question with none of the tags is of class 0, as in the
-    authors' program; `multilabel` gives y in {0, 1}^tags instead. Of a user's sentences in random order only the last
-    chunk of `most` is kept; ⌊0.8 n⌋ train, or as `split` says. `validation` holds out that share of each train part.
-    Without TFF's vocabularies words and tags are ranked by how many of these users have them.
+    x = (ids, weights), both [n, L], is the mean of one-hot words. The first 400 users of TFF's train file by name. A
+    word beyond the 10,000 most common counts in the mean and is then dropped; ids are filled up with `words`, weights
+    with 0. A question with none of the tags is of class 0, as in the authors' program; `multilabel` gives y in {0,
+    1}^tags instead. Of a user's sentences in random order only the last chunk of `most` is kept; ⌊0.8 n⌋ train, or as
+    `split` says. `validation` holds out that share of each train part. Without TFF's vocabularies words and tags are
+    ranked by how many of these users have them.
 
     >>> stackoverflow(words=0)
     Traceback (most recent call last):
