@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from dittofl.errors import blamed, finite, fraction, nonnegative, positive, require, short
+from dittofl.errors import blamed, finite, flag, fraction, nonnegative, positive, require, short
 from dittofl.types import Counter, State, Vector
 
 Rate = float | Callable[[Counter], Any]  # η, or η(t) of the round
@@ -66,7 +66,7 @@ def turned(s: Walk, d: Vector, through: Chain) -> tuple[Vector, tuple[State, ...
 
 
 def rate(lr: Rate, t: Counter) -> Any:
-    """η(t)."""
+    """η(t); or λ(n), for a rule of a device's samples."""
     return lr(t) if callable(lr) else lr
 
 
@@ -111,6 +111,7 @@ class Momentum:
 
     def __post_init__(self) -> None:
         fraction("Momentum", "beta", self.beta)
+        flag("Momentum", "nesterov", self.nesterov)
 
     def init(self, v: Vector) -> Tensor:
         return torch.zeros_like(v)

@@ -169,6 +169,18 @@ def test_ditto_with_lambda_0_is_local(engine: Any, through: Chain) -> None:
     assert not torch.equal(rows(result, "local"), result.w0.expand(5, -1))
 
 
+@pytest.mark.parametrize("lr", [0.5, Cosine(lr=0.5, rounds=9)], ids=["number", "schedule"])
+@pytest.mark.parametrize("solver", [lambda pull, lr: Ditto(lam=pull, lr=lr), lambda pull, lr: Prox(mu=pull, lr=lr)])
+def test_a_step_that_diverges_is_warned_of(solver: Callable[..., Any], lr: Any) -> None:
+    """Without a gradient v − w shrinks by 1 − ηλ a step: |1 − ηλ| < 1 where ηλ < 2."""
+    solver(3.99, lr)  # a warning would be an error here
+    with pytest.warns(
+        UserWarning, match=r"(Ditto|Prox)'s step diverges where lr·(lam|mu) ≥ 2, got 0\.5 · 4\.0: lower lr"
+    ):
+        solver(4.0, lr)
+    Ditto(lam=1e9, lr=lr, proximal=True)
+
+
 @engines
 def test_prox_with_a_huge_mu_pins_w(engine: Any) -> None:
     """Two steps with lr·μ = 1: the second undoes the first but for its own gradient."""

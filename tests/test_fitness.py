@@ -139,6 +139,20 @@ def test_the_median_function_is_small() -> None:
     assert median(lines for _, source in package() for *_, lines in bodies(source)) <= MEDIAN_BODY_LINES
 
 
+def code_lines(source: str, name: str) -> int:
+    """Statements and headers of a class, a line each, without its docstring."""
+    found = next(one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.ClassDef) and one.name == name)
+    found.body = found.body[ast.get_docstring(found) is not None :]
+    return sum(bool(line) for line in ast.unparse(found).splitlines())
+
+
+def test_ditto_is_at_most_twenty_lines() -> None:
+    assert code_lines((ROOT / "dittofl/solver/ditto.py").read_text(encoding="utf-8"), "Ditto") <= 20
+    assert (
+        code_lines('class A:\n    """Doc."""\n\n    # why\n    x = 1\n\n    def f(self):\n        return 1\n', "A") == 4
+    )
+
+
 @pytest.mark.parametrize(
     ("check", "path", "source", "complaint"),
     [

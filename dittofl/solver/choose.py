@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dittofl.errors import finite, require, short, whole
+from dittofl.errors import finite, flag, require, short, whole
 from dittofl.optimiser import Chain, Rate
 from dittofl.solver.ditto import Ditto
 from dittofl.types import Steps
@@ -91,7 +91,7 @@ def lambda_rule(
     >>> sorted(personal), rule.few
     (['lam=0.1', 'lam=1', 'lam=2'], 'lam=1')
     """
-    require(isinstance(strong, bool), f"lambda_rule needs strong=True or False, got strong={strong!r}")
+    flag("lambda_rule", "strong", strong)
     lambdas = LAMBDAS[strong] if lambdas is None else lambdas
     require(
         isinstance(lambdas, list | tuple)

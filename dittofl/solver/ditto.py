@@ -1,15 +1,13 @@
 """Ditto: the personal model beside any global objective."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
-from dittofl.errors import blamed, nonnegative, require
+from dittofl.errors import flag
 from dittofl.optimiser import Chain, Rate, Walk, descend, plus, rate, turned
 from dittofl.solver import path
-from dittofl.types import Counter, Down, Steps
+from dittofl.types import Down, Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +23,7 @@ class Ditto:
     1.0
     """
 
-    lam: float | Callable[[Counter], Any]
+    lam: Rate
     lr: Rate
     steps: Steps = 1
     through: Chain = ()
@@ -35,18 +33,12 @@ class Ditto:
     keep, model = path.keep_v, path.serve_row
 
     def __post_init__(self) -> None:
-        lam: Any = self.lam
-        if callable(lam) and not isinstance(lam, type):
-            with blamed("Ditto's rule lam="):
-                lam = lam(1)
-        nonnegative("Ditto", "lam", lam)
         path.check(self)
-        require(isinstance(self.proximal, bool), f"Ditto needs proximal=True or False, got {self.proximal!r}")
-        if not self.proximal and not callable(self.lam):
-            path.warn_of_divergence(self, self.lam, "lower lr, or use proximal=True")
+        flag("Ditto", "proximal", self.proximal)
+        path.check_pull(self, self.lam, explicit="" if self.proximal else "lower lr, or use proximal=True")
 
     def step(self, s: Walk, down: Down, i: int, f: Tensor, g: Tensor) -> Walk:
-        eta, lam = rate(self.lr, down.t), self.lam(down.n) if callable(self.lam) else self.lam
+        eta, lam = rate(self.lr, down.t), rate(self.lam, down.n)
         if not self.proximal:
             return descend(s, plus(g[0], lam, s.at - down.w), eta, self.through)
         d, states = turned(s, g[0], self.through)

@@ -48,7 +48,7 @@ class Greedy:
             self.few is None or self.few in self.lams,
             f"Greedy needs few= to be one of lams={self.lams}, got few={short(self.few)}",
         )
-        path.warn_of_divergence(self, max(self.lams), "lower lr")
+        path.check_pull(self, max(self.lams))
 
     def asks(self, steps: int) -> tuple[Ask, ...]:
         return (Ask(), Ask(On.VALIDATION, grad=False)) * steps

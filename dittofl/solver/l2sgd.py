@@ -40,7 +40,7 @@ class L2SGD:
         nonnegative("L2SGD", "lam", self.lam)
         path.check(self)
         require(isinstance(self.moving, bool), f"L2SGD needs moving=True or False, got {self.moving!r}")
-        path.warn_of_divergence(self, self.lam, "lower lr")
+        path.check_pull(self, self.lam)
 
     def step(self, s: Walk, down: Down, i: int, f: Tensor, g: Tensor) -> Walk:
         return descend(s, plus(g[0], self.lam, s.at - down.w), rate(self.lr, down.t), self.through)

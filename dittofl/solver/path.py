@@ -4,13 +4,13 @@ A solver whose local step is one minibatch gradient is then its update line and 
 """
 
 import warnings
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
 
-from dittofl.errors import an_instance, is_whole, require, short
-from dittofl.optimiser import Chain, Rate, Transform, Walk, begin, check_rate
+from dittofl.errors import an_instance, blamed, is_whole, nonnegative, require, short
+from dittofl.optimiser import Chain, Rate, Transform, Walk, begin, check_rate, rate
 from dittofl.types import Ask, Down, Epochs, Row, Sent, Steps, Vector
 
 
@@ -39,13 +39,17 @@ def check(self: Stepping) -> None:
     )
 
 
-def warn_of_divergence(self: Stepping, lam: float, advice: str, *, rate: str = "lr") -> None:
-    """|1 − ηλ| ≥ 1: the step on λ/2 ‖v − w‖² does not shrink."""
-    lr = getattr(self, rate)
-    if not callable(lr) and not self.through and lr * lam >= 2:
-        warnings.warn(
-            f"{type(self).__name__}'s step diverges where {rate}·lam ≥ 2, got {lr} · {lam}: {advice}", stacklevel=4
-        )
+def check_pull(self: Stepping, lam: Rate, *, name: str = "lam", lr: str = "lr", explicit: str = "lower lr") -> None:
+    """Refuses λ outside [0, ∞), a number or a rule of n; warns where |1 − ηλ| ≥ 1: the explicit step on λ/2 ‖v − w‖²
+    does not shrink. `explicit` says what to do then; it is "" where the step is another."""
+    owner, value = type(self).__name__, cast(Any, lam)
+    if callable(lam) and not isinstance(lam, type):
+        with blamed(f"{owner}'s rule {name}="):
+            value = lam(1)
+    nonnegative(owner, name, value)
+    eta = rate(getattr(self, lr), 0)
+    if explicit and lam is value and not self.through and eta * value >= 2:
+        warnings.warn(f"{owner}'s step diverges where {lr}·{name} ≥ 2, got {eta} · {value}: {explicit}", stacklevel=4)
 
 
 def lowest(f: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ class PFedMe:
         positive("PFedMe", "lam", self.lam)
         positive("PFedMe", "inner_lr", self.inner_lr)
         whole("PFedMe", "inner", self.inner, 1)
-        path.warn_of_divergence(self, self.lam, "lower inner_lr", rate="inner_lr")
+        path.check_pull(self, self.lam, lr="inner_lr", explicit="lower inner_lr")
 
     def asks(self, steps: int) -> tuple[Ask, ...]:
         return (Ask(), *[Ask(On.SAME)] * (self.inner - 1)) * steps

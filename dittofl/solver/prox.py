@@ -32,6 +32,7 @@ class Prox:
     def __post_init__(self) -> None:
         nonnegative("Prox", "mu", self.mu)
         path.check(self)
+        path.check_pull(self, self.mu, name="mu")
 
     def step(self, s: Walk, down: Down, i: int, f: Tensor, g: Tensor) -> Walk:
         return descend(s, plus(g[0], self.mu, s.at - down.w), rate(self.lr, down.t), self.through)
