@@ -35,7 +35,7 @@ class Stream:
     def __init__(self, federation: Federation, seed: int, size: int | None) -> None:
         self.first, self.n = federation.bounds[:, 0], federation.sizes("train")
         self.tags, self.seed = federation.tags, seed
-        self.width = self.n if size is None else np.minimum(self.n, size)
+        self.width = self.n if size is None else np.minimum(self.n, min(size, int(self.n.max())))
         self.per_epoch = self.n // self.width
         self.offset = np.concatenate([[0], np.cumsum(self.n)])
         self._cache: dict[Purpose, tuple[NDArray[np.int32], Ints]] = {}

@@ -1,5 +1,6 @@
 """The one exception a user's mistake raises: what we got, what was expected, what to do."""
 
+import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -71,7 +72,8 @@ def _truth(value: Any) -> bool:
 
 def finite(value: Any) -> bool:
     """Whether this is a finite number; True and False are none."""
-    return not _truth(value) and isinstance(value, Real) and abs(float(value)) < float("inf")
+    size: Any = abs(value) if isinstance(value, Real) and not _truth(value) else float("inf")
+    return bool(size <= sys.float_info.max)
 
 
 def positive(owner: str, name: str, value: Any) -> None:
@@ -97,6 +99,20 @@ def is_whole(value: Any, least: int) -> bool:
 def whole(owner: str, name: str, value: Any, least: int) -> None:
     """value ∈ {least, least + 1, …}."""
     require(is_whole(value, least), f"{owner} needs {name} ≥ {least}, a whole number, got {name}={short(value)}")
+
+
+def flag(owner: str, name: str, value: Any) -> None:
+    """value ∈ {False, True}; "no" and 0 count as neither."""
+    require(isinstance(value, bool), f"{owner} needs {name}=True or False, got {name}={short(value)}")
+
+
+def as_seed(value: Any) -> int:
+    """Any whole number as one of Python's, which do not overflow where a seed is wrapped to 64 bits."""
+    require(
+        not _truth(value) and isinstance(value, Integral),
+        f"got seed={short(value)}, expected a whole number: choose one",
+    )
+    return int(value)
 
 
 def an_instance(value: object, kind: Any) -> bool:

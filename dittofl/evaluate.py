@@ -40,7 +40,7 @@ class Evaluation:
         """A metric of a model over `benign` devices, or over `all`."""
         there = ", ".join(f"{m!r} on {p!r}" for m, p in self.values)
         require(
-            isinstance(model, str) and (model, part) in self.values,
+            isinstance(model, str) and isinstance(part, str) and (model, part) in self.values,
             f"{model!r} on {part!r} was not evaluated: there are {cut(there)}",
         )
         scores = self.values[model, part]

@@ -11,7 +11,7 @@ from dittofl.attack import Attack
 from dittofl.batches import Stream
 from dittofl.bind import bind, check_batch
 from dittofl.engine import Auto, Loop, Setting, Vmap
-from dittofl.errors import InputError, cut, finite, is_whole, require, short
+from dittofl.errors import InputError, an_instance, as_seed, cut, is_whole, require, short
 from dittofl.federated import Federated, How, Saved
 from dittofl.federation import Federation
 from dittofl.inputs import each
@@ -81,6 +81,7 @@ def federate(
     )
     _rehearse(run, int(m))
     if resume is not None:
+        require(an_instance(resume, Saved), f"resume must be what an equal run has Saved, or None, got {short(resume)}")
         run.restore(resume)
     return Rounds(run, int(rounds), int(m), rule)
 
@@ -100,7 +101,7 @@ def _rehearse(run: Federated, m: int) -> None:
     stepped(server, run.w0, delta, report, state)
 
 
-def _check(task: Any, federation: Any, method: Any, attack: Any, seed: Any, engine: Any) -> None:
+def _check(task: Any, federation: Any, method: Any, attack: Any, engine: Any) -> None:
     for name, given, kind, how in (
         ("task", task, Task, "Task(module, loss)"),
         ("federation", federation, Federation, "Federation.of(data)"),
@@ -115,7 +116,6 @@ def _check(task: Any, federation: Any, method: Any, attack: Any, seed: Any, engi
         ("engine", engine, (Auto, Loop, Vmap), "Loop() or Vmap()"),
     ):
         require(given is None or isinstance(given, kinds), f"{name} must be None or {example}, got {short(given)}")
-    require(finite(seed) and is_whole(abs(seed), 0), f"seed must be a whole number, got {short(seed)}")
 
 
 def begin(
@@ -123,8 +123,8 @@ def begin(
     engine: How | None = None, device: str | torch.device = "cpu",
 ) -> Federated:  # fmt: skip
     """The federation before its first round."""
-    _check(task, federation, method, attack, seed, engine)
-    seed, target_device = int(seed), usable(device)
+    _check(task, federation, method, attack, engine)
+    seed, target_device = as_seed(seed), usable(device)
     objective = bind(task, federation, seed).to(target_device)
     x, y = federation.x, federation.y
     if attack is not None:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dittofl.errors import InputError, require
+from dittofl.errors import InputError, as_seed, require
 from dittofl.inputs import Inputs, each
 from dittofl.intake import Features, check_alike, entries, join, members, piece, rows
 from dittofl.seeds import Keys, Purpose, keys, tag
@@ -100,7 +100,7 @@ class Federation:
 
         The order of a device is argsort(keys(seed, SPLIT, tag(id), 0..n-1)): no other device has a say in it.
         """
-        require(isinstance(seed, int | np.integer), f"got the seed {seed!r}, expected an integer: choose one")
+        seed = as_seed(seed)
         require(isinstance(split, Split), f"got the split {split!r}, expected Split(train=…, test=…): name the shares")
         given = entries(data)
         pieces = [piece(f"device {name!r}", value) for name, value in given.items()]
@@ -110,7 +110,7 @@ class Federation:
         n = np.array([one.n for one in pieces], dtype=np.int64)
         owner, first = np.repeat(np.arange(len(n)), n), np.repeat(n.cumsum() - n, n)
         tags = np.array([tag(name) for name in given], dtype=np.uint64)
-        drawn = keys(int(seed), Purpose.SPLIT, tags[owner], np.arange(len(owner)) - first)
+        drawn = keys(seed, Purpose.SPLIT, tags[owner], np.arange(len(owner)) - first)
         orders = torch.from_numpy(np.lexsort((drawn, owner)) - first).split(n.tolist())
         return cls(tuple(given), *join(pieces, orders), ends(split.counts(n)))
 

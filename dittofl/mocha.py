@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dittofl.ascent import Ascent, Matrix
 from dittofl.attack import Attack
-from dittofl.errors import an_instance, finite, is_whole, nonnegative, positive, require, short, whole
+from dittofl.errors import an_instance, as_seed, finite, flag, nonnegative, positive, require, short, whole
 from dittofl.evaluate import Evaluation
 from dittofl.federation import Federation, Part, place
 from dittofl.measure import Scores
@@ -86,12 +86,11 @@ class Mocha:
         nonnegative("Mocha", "gap", self.gap)
         proper = finite(self.share) and 0 < self.share <= 1
         require(proper, f"Mocha needs 0 < share ≤ 1, got share={short(self.share)}")
-        for name, value in (("learn", self.learn), ("bias", self.bias)):
-            require(isinstance(value, bool), f"Mocha needs {name}=True or False, got {short(value)}")
+        flag("Mocha", "learn", self.learn)
+        flag("Mocha", "bias", self.bias)
 
     def fit(self, federation: Federation, *, attack: Attack | None = None, seed: int = 0) -> Related:
         """Trains on the federation's train parts; all devices take part in every round."""
-        require(finite(seed) and is_whole(abs(seed), 0), f"seed must be a whole number, got {short(seed)}")
         require(
             attack is None or an_instance(attack, Attack),
             f"attack must be one such as A1(ratio=.2), got {short(attack)}",
@@ -99,7 +98,7 @@ class Mocha:
         require(
             attack is None or attack.backdoor is None, "Mocha plants no backdoor: use an attack on labels or updates"
         )
-        x = self._features(federation)
+        x, seed = self._features(federation), as_seed(seed)
         who = np.zeros(federation.K, np.bool_) if attack is None else attack.malicious(federation.K, seed)
         y = federation.y if attack is None else attack.labels(federation, who, Signs(), seed)
         margins = y.reshape(-1, 1).double().numpy() * x

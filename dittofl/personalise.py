@@ -9,7 +9,7 @@ from dittofl.batches import Stream
 from dittofl.bind import bind, check_batch
 from dittofl.engine import Loop, Setting, Visit
 from dittofl.engine.rows import MemoryRows
-from dittofl.errors import an_instance, is_whole, require, short
+from dittofl.errors import an_instance, as_seed, is_whole, require, short
 from dittofl.federation import Federation
 from dittofl.optimiser import check_rates
 from dittofl.task import Task
@@ -33,10 +33,9 @@ def personalise(
     """
     require(is_whole(visits, 1), f"visits must be a whole number ≥ 1, got visits={short(visits)}")
     require(batch is None or is_whole(batch, 1), f"batch must be a whole number ≥ 1, or None, got batch={short(batch)}")
-    require(is_whole(seed, -(2**63)), f"seed must be a whole number, got seed={short(seed)}")
     require(isinstance(task, Task), f"task must be a Task, got {short(task)}: make one by Task(module, loss)")
     require(an_instance(solver, Solver), f"solver must be one that keeps a model, such as Ditto, got {short(solver)}")
-    federation = Federation.from_parts(train={"newcomer": data}, test={})
+    seed, federation = as_seed(seed), Federation.from_parts(train={"newcomer": data}, test={})
     objective = bind(task, federation, seed)
     check_batch(objective, batch)
     require(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from dittofl.errors import an_instance, require, short
+from dittofl.errors import an_instance, flag, require, short
 from dittofl.inputs import Inputs
 from dittofl.losses import Loss, per_sample
 from dittofl.target import Target
@@ -21,6 +21,9 @@ class Metric:
 
     of: Callable[[Tensor, Tensor], Tensor | float]
     lower_is_better: bool = False
+
+    def __post_init__(self) -> None:
+        flag("Metric", "lower_is_better", self.lower_is_better)
 
 
 @dataclass(frozen=True)

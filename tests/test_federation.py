@@ -527,7 +527,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
         ["device 'bob'", "device 'ann'", "x['q'] holds float", "nothing"],
     ),
     "split by numbers": (of(split=(0.7, 0.1, 0.2)), ["split (0.7, 0.1, 0.2)", "Split(train="]),
-    "seed": (of(seed=0.5), ["seed 0.5", "integer"]),
+    "seed": (of(seed=0.5), ["seed=0.5", "whole number"]),
     "split over 1": (lambda: Split(train=0.9), ["train=0.9", "sum to 1"]),
     "split below 0": (lambda: Split(train=1.2, validation=-0.2, test=0), ["validation=-0.2", "[0, 1]"]),
     "split without train": (lambda: Split(train=0, validation=0.5, test=0.5), ["train=0", "train > 0"]),

@@ -9,14 +9,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dittofl import (
+    A2,
     SGD,
+    Attack,
     Binary,
     Classes,
     Cosine,
     Ditto,
+    Federation,
     InputError,
     Loop,
     Method,
+    Metric,
+    Momentum,
     Report,
     Task,
     Vmap,
@@ -138,6 +143,15 @@ REFUSED: dict[str, Broken] = {
     "fuse of text": (lambda: Vmap(fuse="no"), r"fuse=True or False.*'no'"),  # type: ignore[arg-type]
     "fuse of nothing": (lambda: Vmap(fuse=None), r"fuse=True or False.*None"),  # type: ignore[arg-type]
     "compile of a number": (lambda: Vmap(compile=1), r"compile=True or False.* 1|compile=1"),  # type: ignore[arg-type]
+    "nesterov of text": (lambda: Momentum(nesterov="no"), r"Momentum needs nesterov=True or False.*'no'"),  # type: ignore[arg-type]
+    "poisoned of text": (lambda: A2(count=1, poisoned="no"), r"poisoned=True or False.*'no'"),  # type: ignore[arg-type]
+    "strong of a number": (lambda: Attack(count=1, strong=0), r"strong=True or False.* got strong=0"),  # type: ignore[arg-type]
+    "direction of text": (lambda: Metric(of=len, lower_is_better="yes"), r"lower_is_better=True or False.*'yes'"),  # type: ignore[arg-type]
+    "lr beyond all floats": (lambda: SGD(lr=10**400), r"lr > 0.*1000"),
+    "seed of text": (lambda: start(seed="1"), r"seed='1', expected a whole number"),
+    "seed of a split": (lambda: Federation.of({"a": (X, Y)}, seed=True), r"seed=True, expected a whole number"),
+    "resume of a path": (lambda: start(resume="runs/1"), r"resume must be .*'runs/1'"),
+    "part that is a list": (lambda: last().evaluate().summary(part=["test"]), r"\['test'\] was not evaluated"),  # type: ignore[arg-type]
     "newcomer with minibatches of one": (newcomer(batch=1), r"batch=1 .*GroupNorm"),
     "schedule that fails": (scheduled(lambda t: [0.1, 0.1][t]), r"schedule of 'global'.*round 2.*IndexError"),
     "schedule below 0": (scheduled(lambda t: 0.1 - 0.05 * t), r"schedule of 'global'.*lr ≥ 0.*-0\.0.* round 3"),

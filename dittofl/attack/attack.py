@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from dittofl.attack.backdoor import Planting, aimed, planted
 from dittofl.attack.replacement import ModelReplacement
 from dittofl.attack.updates import Draw, Gaussian, Replace, UpdateAttack
-from dittofl.errors import an_instance, blamed, finite, is_whole, require, short, whole
+from dittofl.errors import an_instance, blamed, finite, flag, is_whole, require, short, whole
 from dittofl.federation import Federation
 from dittofl.inputs import Inputs
 from dittofl.seeds import Keys, Purpose, generator, keys
@@ -69,6 +69,9 @@ class Attack:
             )
         whole("an attack", "start", self.start, 0)
         whole("an attack", "every", self.every, 1)
+        for name, choice in (("poisoned", self.poisoned), ("strong", self.strong)):
+            if choice is not None:
+                flag("an attack", name, choice)
         fits = self.backdoor is None or an_instance(self.backdoor, Planting)
         require(fits, f"an attack needs backdoor=Backdoor(…) or EdgeCase(…), got {short(self.backdoor)}")
         for name, given in (("relabel", self.relabel), *(("update", update) for update in self.updates)):

@@ -16,7 +16,7 @@ from dittofl.engine.feeds import Feed, Feeds, Lazy
 from dittofl.engine.lockstep import Turn, answer, mapped, script, walk
 from dittofl.engine.rows import Rows
 from dittofl.engine.setting import PART_OF, Key, Plan, Setting, Visit
-from dittofl.errors import require, short, whole
+from dittofl.errors import flag, whole
 from dittofl.federation import Part
 from dittofl.seeds import Purpose
 from dittofl.types import Down, Ints, On, Sent, Solver
@@ -38,9 +38,9 @@ class Vmap:
     def __post_init__(self) -> None:
         if self.chunk is not None:
             whole("Vmap", "chunk", self.chunk, 1)
-        for name, given in (("fuse", self.fuse), ("compile", self.compile)):
-            either = isinstance(given, bool) or (given is None and name == "compile")
-            require(either, f"Vmap needs {name}=True or False, got {name}={short(given)}")
+        flag("Vmap", "fuse", self.fuse)
+        if self.compile is not None:
+            flag("Vmap", "compile", self.compile)
 
     def bind(self, setting: Setting) -> "VmapEngine":
         return VmapEngine(self, setting)
