@@ -185,7 +185,7 @@ def test_mistakes_are_named(mistake: dict[str, Any]) -> None:
 def test_mistakes_in_a_fit_are_named() -> None:
     backdoor = Attack(count=1, backdoor=Backdoor(trigger=Features(columns=(0,), value=1.0), target=1, share=0.5))
     for given, sentence in (
-        ({"seed": "x"}, "seed must be a whole number"),
+        ({"seed": "x"}, "seed='x', expected a whole number"),
         ({"attack": "A1"}, r"attack must be one such as A1\(ratio=\.2\)"),
         ({"attack": A1}, "attack must be one such as"),
         ({"attack": backdoor}, "plants no backdoor"),
