@@ -22,8 +22,10 @@ def estimate(run: Federated, devices: Iterable[object] | None = None) -> Optimal
     All of the per-sample gradients g_ki of the train parts at w^t, by entry: s² their pooled variance within a device,
     b² that of the device means g_k, h = Σ_k g_kᵀ ∇²F_k g_k / Σ_k ‖g_k‖². Where F_k = h/2 ‖v − ŵ_k‖² + const these are
     the moments of ŵ_k, and exact for point estimation (h = 1). Not of the paper. In regression the differences between
-    devices' models also add to s², so that λ errs high where samples are few. τ² is kept above a thousandth of the
-    noise of a device's mean. To be asked of the devices named (default: all); malicious ones enlarge τ².
+    devices' models also add to s², so that λ errs high where samples are few. It does so most where the curvature is
+    not the same in all directions, h being that of the steepest: up to a hundredfold on a network that has fitted its
+    data (docs/lambda.md). τ² is kept above a thousandth of the noise of a device's mean. To be asked of the devices
+    named (default: all); malicious ones enlarge τ².
 
     >>> from dittofl import SGD, Federation, Method, Task, federate
     >>> data = {k: ([[1.0]] * 4, [1.0 * k, 2.0 * k, 3.0 * k, 4.0 * k]) for k in range(1, 4)}
@@ -45,7 +47,10 @@ def estimate(run: Federated, devices: Iterable[object] | None = None) -> Optimal
         inverse, total = inverse + 1 / int(federation.sizes("train")[k]), total + g
     K, P = len(ids), objective.layout.P
     s2, h = within / (degrees * P), curved / squares if squares else 1.0
-    require(h > 0, f"estimate needs a loss that is curved upwards at w, got a curvature of {h:.3g}: train further")
+    require(
+        h > 0, f"estimate needs a loss that is curved upwards at w, got a curvature of {h:.3g}: train further, or use "
+        "another loss where it has none, as the hinge",
+    )  # fmt: skip
     between = (squares - float(total @ total) / K) / ((K - 1) * P)
     noise = s2 * inverse / K
     return Optimal(sigma2=s2 / h, tau2=max(between - noise, LEAST * noise, torch.finfo(torch.float64).tiny) / h**2)

@@ -154,6 +154,15 @@ def test_flipped_labels_turn_a_model_round() -> None:
     assert (attacked.evaluate().values["mocha", "test"]["accuracy"] + attacked.malicious).min() > 0.6
 
 
+def test_the_gap_ends_no_ascent_whose_updates_are_forged() -> None:
+    """B is then that of no α, and the gap says nothing."""
+    rounds = [
+        Mocha(lam=0.1, outer=1, inner=12, gap=100.0).fit(related(), attack=attack).rounds
+        for attack in (None, A1(count=1), A2(count=1))
+    ]
+    assert rounds == [0, 0, 12]
+
+
 def test_updates_that_are_not_finite_count_for_nothing() -> None:
     nan = Attack(
         count=1,

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from torch import nn
 
 from dittofl import SGD, Ditto, Federation, InputError, Method, Optimal, Task, estimate
-from tests.problems import ENGINES, POINT, TASK, federation, linear, normal, points, rows, run
+from dittofl.losses import hinge
+from tests.problems import ENGINES, POINT, TASK, federation, linear, normal, points, rows, run, signs
 
 engines = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES.keys())
 NUMBERS = {"a": (1.0, 2.0, 6.0), "b": (-4.0,), "c": (0.5, 0.5), "d": (10.0, 20.0, 30.0, 40.0)}
@@ -47,6 +48,20 @@ def test_for_point_estimation_the_estimate_is_that_of_the_numbers() -> None:
     assert_allclose((found.sigma2, found.tau2), (sigma2, tau2), rtol=1e-10)
     some = estimate(result, ["a", "d"])
     assert_allclose(some.sigma2, ((4 + 1 + 9) + 500) / 5, rtol=1e-10)
+
+
+@pytest.mark.parametrize("h", [0.2, 3.0])
+def test_another_curvature_is_another_lambda(h: float) -> None:
+    """h F_k has the same ŵ_k, of the same spread; its λ* is h times that of F_k."""
+
+    def bent(out: Any, y: Any) -> Any:
+        return h / 2 * (out - y) ** 2
+
+    plain, curved = (
+        estimate(run(task, points(NUMBERS), Method(local=SGD(lr=0.3), batch=None), rounds=1))
+        for task in (POINT, Task(POINT.module, bent))
+    )
+    assert_allclose((curved.sigma2, curved.tau2), (h * plain.sigma2, plain.tau2), rtol=1e-10)
 
 
 def test_for_linear_regression_the_estimate_finds_the_truth() -> None:
@@ -112,6 +127,9 @@ def test_mistakes_in_a_rule_are_named() -> None:
 
 
 def test_estimate_says_what_it_needs() -> None:
+    straight = run(Task(linear(), hinge), federation(signs), Method(local=SGD(lr=0.1), batch=4), rounds=1)
+    with pytest.raises(InputError, match="curvature of 0: train further, or use another loss"):
+        estimate(straight)
     result = run(POINT, points(NUMBERS), Method(local=SGD(lr=0.3), batch=None), rounds=1)
     with pytest.raises(InputError, match="at least 2 devices"):
         estimate(result, ["a"])
