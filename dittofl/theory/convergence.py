@@ -4,7 +4,8 @@
 
 Li et al. 2021, appendix "Algorithm and Convergence Analysis": the theorem on v_k and w, and its corollary for FedAvg,
 g(t) = O(1/t). Devices take part in a share of the rounds. The paper bounds gradients at w^t and uses it at v_k^t; its
-M grows with τ, so that λ ~ 1/M is not literally λ* ~ 1/τ². Neither enters here.
+M grows with τ, so that λ ~ 1/M is not literally λ* ~ 1/τ²; its lemma has a 1/p_k too many, and its theorem's proof
+loses a 1/A, which are constants. None of it enters here.
 """
 
 from collections.abc import Callable, Sequence

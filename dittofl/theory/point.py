@@ -120,7 +120,9 @@ class Point:
     def variance(self, lam: ArrayLike) -> Array:
         """E var_k e_k² = 2 (1 − 1/K_b) (V² − C²), var over the K_b benign devices, divided by K_b.
 
-        At λ* the paper has 2σ⁴_{w,a}, which leaves out K_b and C; at K → ∞ they are the same.
+        At λ* the paper has 2σ⁴_{w,a}, which leaves out K_b and C; at K → ∞ they are the same. (Its proof ends in
+        2dσ²_w for 2dσ⁴_w, and counts pairs of coordinates twice.) It drops the noise of a test label, of variance σ²,
+        from the loss: with it the variance is (1 − 1/K_b) (4σ²V + 2σ⁴) more, which is least at the same λ as V.
         """
         return 2 * (1 - 1 / self.K_b) * (self.error(lam) ** 2 - self.covariance(lam) ** 2)
 

@@ -92,6 +92,13 @@ def test_no_global_draw() -> None:
 # Step sizes
 
 
+def test_each_v_takes_the_steps_of_its_lambda_and_its_chance_to_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(convergence, "local_steps", lambda *given: seen.append(given) or local_steps(*given))
+    run(QUADRATICS, lams=(0.5, 3.0), rounds=2, seeds=(0,), solved=FEDPROX)
+    assert seen == [(lam, *QUADRATICS.drawn().curvature, 2 / 6, 0.5) for lam in (0.5, 3.0)]
+
+
 @pytest.mark.parametrize("q", [0.25, 0.5, 1.0])
 def test_the_step_sizes_meet_the_theorem(q: float) -> None:
     """η = 2g/(A(μ+λ)p_k) with g(t+1)/g(t) ≥ 1 − g(t)/A, of which only g/A = shape/T₀ matters; η(0) = 1/(L+λ)."""

@@ -88,6 +88,19 @@ def test_the_minimiser_of_h_from_single_observations() -> None:
     assert abs(errors.mean() - problem.error(lam)) <= 4 * errors.std() / math.sqrt(len(errors))
 
 
+@pytest.mark.parametrize("problem", [FIGURE2, replace(FIGURE2, K_a=0, tau_a=None)], ids=["attacked", "clean"])
+def test_the_noise_of_test_labels_adds_to_the_variance(problem: Point) -> None:
+    """var_k (e_k + z)², z ~ N(0, σ²) on every device: the step of the fairness proof that drops z is no identity."""
+    rng, sigma = np.random.default_rng(8), problem.sigma
+    w, means = problem.draw(60_000, rng)
+    lams = (0.0, problem.lam_star, 3.0, math.inf)
+    for lam in lams:
+        e = (estimate(means, lam) - w)[:, problem.K_a :]
+        drawn = ((e + sigma * rng.normal(size=e.shape)) ** 2).var(axis=1)
+        more = (1 - 1 / problem.K_b) * (4 * sigma**2 * problem.error(lam) + 2 * sigma**4)
+        assert abs(drawn.mean() - problem.variance(lam) - more) <= 4 * drawn.std() / math.sqrt(len(drawn))
+
+
 def test_covariance_of_two_devices_by_simulation() -> None:
     w, means = FIGURE2.draw(100_000, np.random.default_rng(6))
     for lam in (0.5, 3.0, math.inf):
