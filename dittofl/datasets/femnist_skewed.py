@@ -39,7 +39,7 @@ def femnist_skewed(
     whole("femnist_skewed", "classes", classes, EACH)
     got = f"femnist_skewed got the classes {first} … {first + classes - 1}, expected some of 0 … {CLASSES - 1}"
     require(first + classes <= CLASSES, f"{got}: lower first or classes")
-    gather.checked("femnist_skewed", validation, split)
+    gather.checked("femnist_skewed", validation, split, seed)
     files = stores(data)
     found = [file.labels() for file in files]
     pools = [pooled(found, first + c, seed) for c in range(classes)]

@@ -81,7 +81,6 @@ def shuffled(device: str, n: int, seed: int) -> Ints:
 
 def chosen(owner: str, found: Mapping[str, int], count: int | None, seed: int) -> list[str]:
     """As many devices, drawn without replacement, and in the order of their names; None: all."""
-    require(is_whole(seed, -(2**63)), f"{owner} needs a whole number as its seed, got seed={short(seed)}")
     names = sorted(found)
     wanted = len(names) if count is None else count
     enough = f"{owner}: the files hold {len(names)} devices with as many samples, expected {wanted} or more"
@@ -134,7 +133,8 @@ def federation(
     split: Split | None, validation: float, seed: int,
 ) -> Federation:  # fmt: skip
     """The chosen devices' samples, each `like` one: of one store split at random, of two as train and test part."""
-    checked(owner, validation, split, len(stores))
+    checked(owner, validation, split, seed)
+    require(split is None or len(stores) == 1, f"{owner}: the files are train and test parts: leave split out")
     found = [store.labels() for store in stores]
     intact(found[0], f"{named(stores[0])} holds no devices")
     strays = sorted(found[0].keys() ^ found[-1].keys())
@@ -163,10 +163,10 @@ def held_out(whole: Federation, validation: float) -> Federation:
     return whole.hold_out(validation) if validation else whole
 
 
-def checked(owner: str, validation: float, split: Split | None, parts: int = 1) -> None:
-    """Refuses settings that contradict each other."""
+def checked(owner: str, validation: float, split: Split | None, seed: int) -> None:
+    """Refuses what is no setting, and settings that contradict each other."""
     fraction(owner, "validation", validation)
+    require(is_whole(seed, -(2**63)), f"{owner} needs a whole number as its seed, got seed={short(seed)}")
     require(split is None or isinstance(split, Split), f"{owner} needs split=Split(…) or None, got {short(split)}")
-    require(split is None or parts == 1, f"{owner}: the files are train and test parts already: leave split out")
     apart = split is None or not split.validation or not validation
     require(apart, f"{owner}: split= sets validation apart already: leave validation out")

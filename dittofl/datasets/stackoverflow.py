@@ -41,7 +41,7 @@ def stackoverflow(
     for name, value, least in (("devices", devices, 1), ("words", words, 1), ("tags", tags, 2), ("most", most, 2)):
         whole("stackoverflow", name, value, least)
     require(isinstance(multilabel, bool), f"stackoverflow needs multilabel=True or False, got {short(multilabel)}")
-    gather.checked("stackoverflow", validation, split)
+    gather.checked("stackoverflow", validation, split, seed)
     folder = SOURCE.folder(data)
     with hdf5.examples(folder / TRAIN) as clients:
         ids = clients.names[:devices]

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dittofl.datasets import leaf, matlab
-from dittofl.datasets.gather import shuffled
+from dittofl.datasets.gather import checked, shuffled
 from dittofl.datasets.places import Source
 from dittofl.datasets.reading import intact
-from dittofl.errors import InputError, fraction, require
+from dittofl.errors import InputError, require
 from dittofl.federation import PAPER, ById, Federation, Split
 from dittofl.types import Ints
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float32]
 SOURCE = Source(
     name="vehicle",
     advice=f"give the folder of the authors' train.json and test.json (gzipped or not), or of {MAT}",
-    forms=(("train.json*",), (MAT,)),
+    forms=(("train.json*",), ("train/mytrain.json",), (MAT,)),
     origin="Duarte, Hu 2004; Smith et al. 2017",
 )
 
@@ -34,9 +34,9 @@ def vehicle(*, data: str | None = None, validation: float = 0.0, split: Split = 
     `seed` divide it: other test rows than the paper's. `validation` holds out that share of each train part, its last
     samples, as the authors do (.1) before they choose λ.
     """
-    fraction("vehicle", "validation", validation)
+    checked("vehicle", validation, None, seed)
     folder = SOURCE.folder(data)
-    train_file, test_file = (_json(folder / f"{part}.json") for part in ("train", "test"))
+    train_file, test_file = (_json(folder, part) for part in ("train", "test"))
     train = _samples(train_file) if train_file else None
     if train is not None and test_file:
         test = _samples(test_file)
@@ -50,8 +50,10 @@ def vehicle(*, data: str | None = None, validation: float = 0.0, split: Split = 
     return found.hold_out(validation) if validation else found
 
 
-def _json(path: Path) -> Path | None:
-    return next((one for one in (path.with_suffix(".json.gz"), path) if one.is_file()), None)
+def _json(folder: Path, part: str) -> Path | None:
+    """train.json, train.json.gz, or as the authors' program writes it."""
+    names = (f"{part}.json.gz", f"{part}.json", f"{part}/my{part}.json")
+    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def _samples(path: Path) -> dict[str, leaf.Samples]:

@@ -81,7 +81,7 @@ def test_train_and_test_parts_stand(tmp_path: Path) -> None:
         folder = str(tmp_path / form)
         assert femnist(devices=None, data=folder).fingerprint == given.fingerprint
         assert femnist(devices=None, validation=0.1, data=folder).fingerprint == given.hold_out(0.1).fingerprint
-        with pytest.raises(InputError, match="train and test parts already"):
+        with pytest.raises(InputError, match="train and test parts: leave split out"):
             femnist(split=Split(), data=folder)
 
 
@@ -209,6 +209,16 @@ TEXTS: dict[str, bytes] = {
 def test_the_undamaged_object_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "all_data_0.json").write_text(TEXT)
     load(tmp_path)()
+
+
+def test_other_orders_and_further_entries_are_taken(tmp_path: Path) -> None:
+    turned = {"hierarchies": ["a", {"b": [1]}], **dict(reversed(OBJECT.items()))}
+    users = {user: {"more": [[]], **dict(reversed(its.items()))} for user, its in OBJECT["user_data"].items()}
+    prints = set()
+    for folder, one in (("as it is", OBJECT), ("turned", {**turned, "user_data": users})):
+        made.as_json(tmp_path / folder / "all_data_0.json", one)
+        prints.add(femnist(devices=None, data=str(tmp_path / folder)).fingerprint)
+    assert len(prints) == 1
 
 
 @pytest.mark.parametrize("name", EDITS)

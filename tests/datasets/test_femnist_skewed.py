@@ -101,6 +101,7 @@ def test_mistakes(folder: str, tmp_path: Path) -> None:
         ({"classes": 4}, "classes ≥ 5"),
         ({"devices": 0}, "devices ≥ 1"),
         ({"first": 60}, "classes 60 … 69"),
+        ({"seed": None}, "whole number as its seed"),
     ):
         with pytest.raises(InputError, match=match):
             femnist_skewed(data=folder, **wrong)  # type: ignore[arg-type]

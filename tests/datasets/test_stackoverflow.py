@@ -141,6 +141,7 @@ def test_mistakes_in_parameters(tmp_path: Path) -> None:
         ({"tags": 5}, "holds 4 different ones, expected 5"),
         ({"tags": 1}, "tags ≥ 2"),
         ({"most": 1}, "most ≥ 2"),
+        ({"seed": 0.5}, "whole number as its seed"),
         ({"multilabel": 1}, "multilabel=True or False"),
         ({"most": 22, "split": Split()}, "2 samples on every device"),
     ):

@@ -12,6 +12,7 @@ import pytest
 from dittofl import InputError
 from dittofl.cli import answer
 from dittofl.datasets import vehicle
+from tests.datasets import broken
 
 SIZES = {"f_00000": (9, 4), "f_00001": (5, 6)}
 
@@ -41,6 +42,14 @@ def test_the_authors_two_files(tmp_path: Path, ending: str) -> None:
             x, y = data.part(user, name)  # type: ignore[arg-type]
             assert np.array_equal(x, np.float32(content(part)["user_data"][user]["x"]))  # type: ignore[arg-type]
             assert y.tolist() == np.ravel(content(part)["user_data"][user]["y"]).tolist()
+
+
+def test_the_authors_folders(tmp_path: Path) -> None:
+    written(tmp_path)
+    for part in ("train", "test"):
+        (tmp_path / "theirs" / part).mkdir(parents=True)
+        broken.copied(tmp_path / f"{part}.json", tmp_path / "theirs" / part / f"my{part}.json")
+    assert vehicle(data=str(tmp_path / "theirs")).fingerprint == vehicle(data=str(tmp_path)).fingerprint
 
 
 def test_a_tenth_held_out(tmp_path: Path) -> None:

@@ -59,6 +59,8 @@ def test_both_versions_hold_every_sample_once(tmp_path: Path, version: str) -> N
     assert found.fingerprint == vehicle(data=str(tmp_path), seed=5).fingerprint
     assert found.fingerprint != vehicle(data=str(tmp_path), seed=6).fingerprint
     assert vehicle(data=str(tmp_path), validation=0.1).sizes("validation")[0] == 59 - 53
+    with pytest.raises(InputError, match="whole number as its seed"):
+        vehicle(data=str(tmp_path), seed="a")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float32", "float64"])
