@@ -9,10 +9,10 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint results results-check format clean
 
 help: ## these lines
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "PYTHON=python3.12 chooses the interpreter, PIP_ARGS=... goes to pip, ARGS=... to pytest or the demo."
 
@@ -28,6 +28,12 @@ lint: $(STAMP) ## ruff and mypy, changing nothing
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+results: $(STAMP) ## docs/reproduction.md from results/
+	$(BIN)/python -m dittofl.reproduce.document results docs/reproduction.md
+
+results-check: $(STAMP) ## whether docs/reproduction.md follows from results/
+	$(BIN)/python -m dittofl.reproduce.document results docs/reproduction.md --check
 
 format: $(STAMP) ## ruff's format and its safe fixes
 	$(BIN)/ruff check --fix

@@ -1,0 +1,126 @@
+"""docs/reproduction.md follows from results/, and every deviation in it is explained."""
+
+from math import nan
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dittofl.errors import InputError
+from dittofl.reproduce import explained, tidy
+from dittofl.reproduce.compared import compared
+from dittofl.reproduce.document import document, main
+from dittofl.reproduce.measured import measures
+from dittofl.reproduce.observed import figures_say
+from dittofl.reproduce.reproduction import asked
+from dittofl.reproduce.tidy import Row, row
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_document_follows_from_the_results() -> None:
+    told = CliRunner().invoke(main, [str(ROOT / "results"), str(ROOT / "docs/reproduction.md"), "--check"])
+    assert told.exit_code == 0, told.output
+
+
+def test_no_file_of_results_names_a_machine() -> None:
+    for path in (ROOT / "results").iterdir():
+        assert "/tmp" not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Table 7 with two cells made: one as the paper's, one far from it."""
+    rows = [row(cell, tmp_path) for cell in asked(["table7"]).cells()]
+    made = {"local": 0.83, "global": 0.5}
+    rows = [
+        Row(**vars(one) | {"seed": 0, "weighted_mean": value, "mean": value, "std": 0.1, "run": "r"})
+        if (value := made.get(one.method, nan)) == value and one.attack == "clean" and one.dataset == "Vehicle"
+        else one
+        for one in rows
+    ]
+    (tmp_path / "table7.csv").write_text(tidy.text(rows), encoding="utf-8")
+    (tmp_path / "runs.csv").write_text(",".join(tidy.PROVENANCE) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+ONE = """[[explained]]
+tables = ["table7"]
+dataset = "Vehicle"
+methods = ["glob*"]
+columns = ["clean"]
+who = "chance"
+why = "Because."
+"""
+
+
+def explain(folder: Path, text: str) -> None:
+    (folder / "explanations.toml").write_text(text, encoding="utf-8")
+
+
+def test_it_has_every_cell_and_every_explanation(folder: Path) -> None:
+    explain(folder, ONE)
+    text = document(folder)
+    assert "| local | ours | 0.830 (.10) |" in text
+    assert "| global | difference | **-0.366** |" in text
+    assert "- **Chance**: Because. (global clean: 0.500 (.10), paper 0.866 (.16))" in text
+    assert "Table 9 (Full results on Fashion MNIST): no run" in text
+    assert "1 of 2 cells agree with the paper" in text
+
+
+def test_it_is_the_same_text_every_time(folder: Path) -> None:
+    explain(folder, ONE)
+    assert document(folder) == document(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("explained = []", "global at clean deviates and is not explained"),
+        (ONE + ONE.replace("glob*", "local"), "local explains no deviation"),
+        (ONE.replace("chance", "me"), "who must be one of ours, the paper, the data, chance, got 'me'"),
+        (ONE.replace("why", "because"), "is no file of explanations"),
+        ("[[explained", "is no file of explanations"),
+    ],
+)
+def test_what_is_not_explained_or_explains_nothing_is_refused(folder: Path, text: str, complaint: str) -> None:
+    explain(folder, text)
+    with pytest.raises(InputError, match=complaint):
+        document(folder)
+
+
+def test_a_page_that_does_not_follow_is_told(folder: Path) -> None:
+    explain(folder, ONE)
+    page = folder / "page.md"
+    runner = CliRunner()
+    assert runner.invoke(main, [str(folder), str(page)]).exit_code == 0
+    assert runner.invoke(main, [str(folder), str(page), "--check"]).exit_code == 0
+    page.write_text(page.read_text(encoding="utf-8").replace("0.830", "0.840"), encoding="utf-8")
+    told = runner.invoke(main, [str(folder), str(page), "--check"])
+    assert told.exit_code == 1
+    assert "does not follow" in told.output
+
+
+def test_measures_count_what_is_made(folder: Path) -> None:
+    table = measures(compared(tidy.read(folder / "table7.csv")))
+    lines = {(line[0], line[1]): line[2:] for line in table.rows}
+    own = lines["Vehicle", "local and Ditto, clean, A1, A2: accuracy within .0155"]
+    assert own[0] == "1 of 1 made, of 28 in the paper"
+    assert lines["Fashion MNIST", "claims decided"][2] == "not met"
+
+
+def test_deviations_are_those_beyond_noise(folder: Path) -> None:
+    cells = compared(tidy.read(folder / "table7.csv"))
+    assert [(cell.method, cell.where.name) for cell in explained.deviating(cells)] == [("global", "clean")]
+
+
+def line(model: str, accuracy: float, best: int = 0) -> dict[str, str]:
+    return {
+        "dataset": "Vehicle", "seed": "0", "model": model, "accuracy": str(accuracy), "chosen_with_hindsight": str(best)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("joint", "verdict"), [(0.9, "second holds"), (0.7, "second does not hold")])
+def test_joint_against_fine_tuning(joint: float, verdict: str) -> None:
+    its = [line("global", 0.5), line("joint", joint), line("epochs=1", 0.6), line("epochs=5", 0.8, 1)]
+    assert verdict in next(figures_say({"figure7": its}))
