@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dittofl.reproduce import predicates as its
-from dittofl.reproduce.grid import Grid, MissingError
+from dittofl.reproduce.grid import OURS, Grid, MissingError
 from dittofl.reproduce.predicates import Verdict
 
 
@@ -23,7 +23,8 @@ class Claim:
         try:
             return self.decide(grid, dataset)
         except MissingError as error:
-            return Verdict(holds=None, told=f"not decidable here: {error} is missing")
+            where = "not decidable here" if grid.name == OURS else "not in its tables"
+            return Verdict(holds=None, told=f"{where}: {error} is missing")
 
 
 FULL = ("Vehicle", "FEMNIST", "Fashion MNIST", "CelebA", "StackOverflow")

@@ -6,7 +6,7 @@ from statistics import mean
 from dittofl.report.tables import Table
 from dittofl.reproduce.claims import CLAIMS, FULL, Claim
 from dittofl.reproduce.compared import Compared
-from dittofl.reproduce.grid import Grid, MissingError, of_cells, of_paper
+from dittofl.reproduce.grid import OURS, Grid, MissingError, of_cells, of_paper
 from dittofl.reproduce.predicates import Verdict, against_fair, gain
 
 Decided = tuple[Claim, str, Verdict, Verdict]  # a claim on a data set: ours, and by the paper's own numbers
@@ -36,7 +36,7 @@ def averages(cells: Sequence[Compared]) -> list[str]:
         gains = _known(grid, lambda g, name: gain(g, name)[1])
         variances = _known(grid, lambda g, name: against_fair(g, name)[0])
         points = _known(grid, lambda g, name: against_fair(g, name)[1])
-        whose = "The paper's tables" if grid.name != "ours" else "Our cells"
+        whose = "The paper's tables" if grid.name != OURS else "Our cells"
         said.append(
             f"{whose}: above the strongest baseline {_points(gains)}; against TERM on clean data variance "
             f"{_percent(variances)}, accuracy {_points(points)}."

@@ -1,7 +1,7 @@
 """All cells by data set, method and column, ours or the paper's: what claims are decided on."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite, nan
 
 from dittofl.reproduce.bench import BENCHES, Bench
@@ -11,6 +11,7 @@ from dittofl.reproduce.paper import paper
 
 # Rows that mean the same as one of another table: (table, row) → row. `Ditto` alone is the rule in Table 1 and in our
 # figures, the best λ in Tables 2, 3 and 6.
+OURS = "ours"
 BEST, RULE = "best lambda", "dynamic lambda"
 SAME = {
     ("table1", "Ditto"): RULE, ("table2", "Ditto"): BEST, ("table3", "Ditto"): BEST, ("table6", "Ditto"): BEST,
@@ -27,7 +28,7 @@ class Grid:
     """Accuracy and its standard deviation by data set, method and column."""
 
     values: Mapping[tuple[str, str, Column], tuple[float, float]]
-    name: str = field(default="ours")
+    name: str = OURS
 
     def mean(self, dataset: str, method: str, where: Column) -> float:
         return self._at(dataset, method, where)[0]

@@ -133,7 +133,7 @@ def augmented(*defences: str) -> Callable[[Grid, str], Verdict]:
     def decide(grid: Grid, dataset: str) -> Verdict:
         there = [name for name in defences if f"Ditto + {name}" in grid.methods(dataset)]
         if not there:
-            raise MissingError(" and ".join(f"Ditto + {name}" for name in defences))
+            raise MissingError(" or ".join(f"Ditto + {name}" for name in defences))
         known = [w for w in attacked(dataset) if all((dataset, f"Ditto + {n}", w) in grid.values for n in there)]
         gaps = {
             name: [grid.mean(dataset, f"Ditto + {name}", w) - grid.mean(dataset, BEST, w) for w in known]

@@ -94,7 +94,7 @@ OURS = ("weighted_mean", "mean", "std", "last10_min", "last10_max")
 
 
 def _told(key: str, value: Any, made: bool) -> str:
-    if value is None or (isinstance(value, float) and isnan(value) and not (made and key in OURS[:3])):
+    if value is None or (isinstance(value, float) and isnan(value) and not (made and key == "weighted_mean")):
         return ""
     if isinstance(value, float):
         return f"{value:.6g}"

@@ -1,5 +1,6 @@
 """docs/reproduction.md follows from results/, and every deviation in it is explained."""
 
+import json
 from math import nan
 from pathlib import Path
 
@@ -26,6 +27,18 @@ def test_the_document_follows_from_the_results() -> None:
 def test_no_file_of_results_names_a_machine() -> None:
     for path in (ROOT / "results").iterdir():
         assert "/tmp" not in path.read_text(encoding="utf-8"), path
+
+
+def test_rows_from_the_benchmark_are_its_numbers() -> None:
+    names = {"local": "local", "global": "global"} | {f"Ditto, lambda={lam}": f"lam={lam}" for lam in ("0.1", "1", "2")}
+    there = json.loads((ROOT / "benchmarks/results/fashion_h200.json").read_text(encoding="utf-8"))
+    known = {f"fashion_h200.json: {one['attack']}": one for one in there}
+    for one in tidy.read(ROOT / "results/table9.csv"):
+        if one.run.startswith("fashion_h200.json"):
+            its = known[one.run]
+            assert one.where.name == its["attack"]
+            assert one.weighted_mean == pytest.approx(its["weighted_mean"][names[one.method]], abs=1e-6)
+            assert one.std == pytest.approx(its["std"][names[one.method]], abs=1e-6)
 
 
 @pytest.fixture
