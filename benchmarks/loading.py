@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def writers() -> Iterator[tuple[str, Any, Any]]:
 def leaf(folder: Path, size: int) -> None:
     texts = [json.dumps((image.reshape(-1) / 255).tolist()) for image in pool(0.25)]
     count = size // (EACH * sum(map(len, texts)) // POOL)
-    one = [next(its) for its in [writers()] for _ in range(count)]
+    one = list(islice(writers(), count))
     with (folder / "all_data_0.json").open("w") as file:
         head = {"users": [name for name, *_ in one], "num_samples": [EACH] * count}
         file.write(json.dumps(head)[:-1] + ', "user_data": {')
@@ -69,7 +70,7 @@ def parquet(folder: Path, size: int) -> None:
     count = size // (EACH * (sum(map(len, pngs)) // POOL + 14))
     # A group of rows a writer: about as small as Hugging Face's, so that the footer is as long.
     with parquet.ParquetWriter(folder / "train-0.parquet", schema, use_dictionary=False, compression="none") as file:
-        for _, (name, which, y) in zip(range(count), writers(), strict=False):
+        for name, which, y in islice(writers(), count):
             images = [{"bytes": pngs[i], "path": None} for i in which]
             columns = {"image": images, "writer_id": [name] * EACH, "hsf_id": [0] * EACH, "character": y}
             file.write_batch(pyarrow.RecordBatch.from_pydict(columns, schema), row_group_size=10**9)
@@ -80,7 +81,7 @@ def hdf5(folder: Path, size: int) -> None:
 
     images = (pool(0.25) / 255).astype(np.float32)
     with h5py.File(folder / "fed_emnist_train.h5", "w") as file:
-        for _, (name, which, y) in zip(range(size // (EACH * images[0].nbytes)), writers(), strict=False):
+        for name, which, y in islice(writers(), size // (EACH * images[0].nbytes)):
             file[f"examples/{name}/pixels"] = images[which]
             file[f"examples/{name}/label"] = y.astype(np.int32)
 
