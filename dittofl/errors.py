@@ -1,6 +1,6 @@
 """The one exception a user's mistake raises: what we got, what was expected, what to do."""
 
-import sys
+import math
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -72,8 +72,10 @@ def _truth(value: Any) -> bool:
 
 def finite(value: Any) -> bool:
     """Whether this is a finite number; True and False are none."""
-    size: Any = abs(value) if isinstance(value, Real) and not _truth(value) else float("inf")
-    return bool(size <= sys.float_info.max)
+    try:
+        return not _truth(value) and isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def positive(owner: str, name: str, value: Any) -> None:
