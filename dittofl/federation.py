@@ -138,7 +138,7 @@ class Federation:
     def from_table(
         cls, table: Any, *, device: str, label: str, features: Features = None, split: Split = PAPER, seed: int = 0
     ) -> Self:
-        """Rows of a pandas or polars frame or of a dict of columns; x [n, features] is all other columns by default.
+        """Rows of a pandas or polars frame, a structured array or a dict of columns; x is the other ones by default.
 
         >>> table = {"who": ["a", "b", "a", "b"], "age": [1.0, 2.0, 3.0, 4.0], "ill": [0, 1, 1, 0]}
         >>> Federation.from_table(table, device="who", label="ill").ids

@@ -136,8 +136,11 @@ def join(pieces: Sequence[Piece], orders: Sequence[Any]) -> tuple[Inputs, Tensor
 
 def rows(table: Any, device: str, label: str, features: Features) -> Iterable[tuple[Any, Any]]:
     """The rows of a table by device, in the order in which the devices first appear."""
-    columns = list(table if isinstance(table, Mapping) else getattr(table, "columns", ()))
+    structured: Any = getattr(getattr(table, "dtype", None), "names", None)
+    columns = list(table) if isinstance(table, Mapping) else list(structured or getattr(table, "columns", ()))
     require(columns, f"the table is a {type(table).__name__}, expected a frame or a dict of columns: convert it")
+    listed = isinstance(features, Sequence) and not isinstance(features, str)
+    require(features is None or listed, f"features are {features!r}, expected a list of names: put it into one")
     chosen = [name for name in columns if name not in (device, label)] if features is None else list(features)
     lost = [name for name in (device, label, *chosen) if name not in columns]
     require(not lost, f"the table has no column {lost}, expected names among {columns}: correct them")

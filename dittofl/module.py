@@ -32,6 +32,12 @@ def call(module: nn.Module, x: Inputs, named: dict[str, Tensor] | None = None) -
     return out
 
 
+UNSTEADY = (
+    "the module's outputs for the same samples differ from pass to pass, by random numbers or a state that no seed of "
+    "ours reaches: use nn.Dropout, augment by the task's transform, or make it stateless"
+)
+
+
 class Seen(NamedTuple):
     """What a forward pass in training mode showed."""
 
@@ -92,9 +98,20 @@ def _watched(module: nn.Module, x: Inputs, seed: int) -> Seen:
                 f"the module's forward pass changes its buffer {name!r}, which no device could own: make it stateless",
             )
         with Watch() as switched_off:
-            _tried(module.eval(), each(x, torch.clone))
+            still = _tried(module.eval(), each(x, torch.clone))
+        with Watch():
+            again = [_tried(module.train(training), each(x, torch.clone)) for training in (True, False)]
         require(global_state() == state and not switched_off.drops, UNSEEDED)
+        require(all(map(_alike, (out, still), again)), UNSTEADY)
     return Seen(out.detach() if isinstance(out, Tensor) else out, watch.drops, writes, watch.elements)
+
+
+def _alike(a: object, b: object) -> bool:
+    """Whether two outputs are the same but for rounding; what is no tensor of real numbers is refused elsewhere."""
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)) or a.shape != b.shape or not a.is_floating_point():
+        return True
+    scale = float(a.abs().nan_to_num(0, 0, 0).amax()) if a.numel() else 0.0
+    return torch.allclose(a, b, rtol=1e-5, atol=1e-5 * scale, equal_nan=True)
 
 
 def _tried(module: nn.Module, x: Inputs) -> Tensor:
@@ -103,7 +120,8 @@ def _tried(module: nn.Module, x: Inputs) -> Tensor:
     except Exception as error:
         shapes = ", ".join(f"{tuple(part.shape)} {part.dtype}" for part in parts(x))
         tokens = any(not part.is_floating_point() for part in parts(x))
-        advice = "integers are tokens, give features as floats" if tokens else "give what its forward takes"
+        advice = "give what its forward takes; uint8 counts as images, tokens are int64"
+        advice = "integers are tokens: give those it knows, or features as floats" if tokens else advice
         raise InputError(f"the module fails on samples of shape {shapes}: {short(error)}: {advice}") from error
 
 

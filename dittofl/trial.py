@@ -41,11 +41,12 @@ def try_loss(loss: Loss, out: Tensor, y: Tensor) -> None:
     with seeded("the loss"), blamed("the loss", shapes):
         value: Any = loss(out, y)
     elementwise = getattr(value, "shape", None) == y.shape and (out.shape == y.shape or out.dim() > y.dim())
+    got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else short(value)
+    apart = isinstance(value, Tensor) and value.dim() > 1 and out.shape != y.shape
+    advice = "give y the shape of the outputs" if apart else "do not average over samples, reduction='none'"
     require(
         isinstance(value, Tensor) and (value.shape == (len(out),) or elementwise),
-        f"the loss must give one value per sample, [{len(out)}], of {shapes}, got "
-        + (f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else short(value))
-        + ": do not average over samples, reduction='none'",
+        f"the loss must give one value per sample, [{len(out)}], of {shapes}, got {got}: {advice}",
     )
     require(value.is_floating_point(), f"the loss must give real numbers with a gradient, got {value.dtype}")
     require(
@@ -76,7 +77,7 @@ def try_penalty(penalty: Any, named: dict[str, Tensor]) -> None:
 def try_transform(transform: Any, x: Inputs) -> None:
     """A transform must keep number, shape and dtype of the samples."""
     with seeded("the transform"), blamed("the transform, called with samples and a generator,"):
-        new = transform(each(x, torch.clone), torch.Generator().manual_seed(0))
+        new, again = (transform(each(x, torch.clone), torch.Generator().manual_seed(0)) for _ in range(2))
     same = type(new) is type(x) and all(isinstance(part, Tensor) for part in parts(new))
     require(same, f"the transform must give what it got, {type(x).__name__}, got {type(new).__name__}")
     for a, b in zip(parts(x), parts(new), strict=True):
@@ -85,6 +86,8 @@ def try_transform(transform: Any, x: Inputs) -> None:
             f"the transform must keep the samples' number, shape and dtype, {tuple(a.shape)} {a.dtype}, got "
             f"{tuple(b.shape)} {b.dtype}",
         )
+    repeated = all(torch.equal(a, b) for a, b in zip(parts(new), parts(again), strict=True))
+    require(repeated, "the transform gives other samples for an equal generator: draw from the one it is given alone")
 
 
 def try_gradient(value: Tensor) -> None:

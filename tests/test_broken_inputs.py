@@ -3,11 +3,13 @@
 What is wrong with data alone stands in test_federation. Here: data against module and loss, modules, parameters.
 """
 
+import itertools
 import random
 import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,6 +124,10 @@ def raises(error: Exception) -> Any:
     raise error
 
 
+def shifted(x: Tensor, generator: torch.Generator, own: torch.Generator) -> Tensor:
+    return x + torch.randn(3, generator=own)
+
+
 # Data against module and loss
 
 
@@ -210,6 +216,10 @@ DATA: dict[str, Broken] = {
         lambda: start(embedded(), on=data(TOKENS.float())),
         r"float32.*(int|Long)",
     ),
+    "tokens as bytes": (
+        lambda: start(embedded(), on=data(TOKENS.to(torch.uint8))),
+        r"uint8 counts as images, .* int64",
+    ),
     "token beyond the vocabulary": (lambda: start(embedded(), on=data(TOKENS, bob=(changed(TOKENS, 7), Y))), r"'bob'"),
     "category beyond the vocabulary of its column": (
         lambda: start(Columns(), on=data(PAIRS, bob=(changed(PAIRS, torch.tensor([5, 0])), Y))),
@@ -224,6 +234,10 @@ DATA: dict[str, Broken] = {
     "loss that returns a float": (lambda: start(loss=lambda out, y: 1.0), r"one value per sample.* 1\.0"),
     "loss that returns a list": (lambda: start(loss=lambda out, y: [0.0] * len(y)), r"one value per sample"),
     "loss that returns nothing": (lambda: start(loss=lambda out, y: None), r"one value per sample.*None"),
+    "y beside outputs": (
+        lambda: start(nn.Sequential(nn.Linear(3, 1), nn.Flatten(0)), nn.MSELoss(), on=data(y=REALS[:, None])),
+        r"one value per sample, \[4\].*\(4, 4\): give y the shape of the outputs",
+    ),
     "loss that leaves one out": (
         lambda: start(loss=lambda out, y: F.cross_entropy(out, y, reduction="none")[1:]),
         r"one value per sample, \[4\].*\(3,\)",
@@ -272,6 +286,10 @@ DATA: dict[str, Broken] = {
     "transform by the generator of numpy": (
         lambda: start(task={"transform": lambda x, g: x * float(np.random.rand())}),
         r"transform.*generator",
+    ),
+    "transform by a generator of its own": (
+        lambda: start(task={"transform": partial(shifted, own=torch.Generator())}),
+        r"transform.*equal generator",
     ),
     "loss that draws": (
         lambda: start(loss=lambda out, y: F.cross_entropy(F.dropout(out, 0.1), y, reduction="none")),
@@ -422,6 +440,18 @@ def with_buffer(module: nn.Module) -> nn.Module:
 
 
 UNSEEDED = r"random.*(nn\.Dropout|transform)"
+UNSTEADY = r"differ from pass to pass.*(nn\.Dropout|transform)"
+
+
+def drawing(generator: torch.Generator, *, training: bool = True) -> Callable[[nn.Module, Tensor], Tensor]:
+    """Noise in one mode, of a generator that nobody else has seen; a copy of the module takes it along."""
+    return lambda module, h: h + torch.randn(3, generator=generator) if module.training == training else h
+
+
+def counting(count: Iterator[int]) -> Callable[[nn.Module, Tensor], Tensor]:
+    return lambda _, h: h * next(count)
+
+
 RUNNING = r"track_running_stats=False"
 
 MODULES: dict[str, Broken] = {
@@ -505,6 +535,9 @@ MODULES: dict[str, Broken] = {
     ),
     "noise by another in-place draw": (lambda: start(Acts(lambda _, h: h + torch.empty(3).cauchy_())), UNSEEDED),
     "noise of numpy": (lambda: start(Acts(lambda _, h: h + float(np.random.rand()))), UNSEEDED),
+    "noise of a generator of its own": (lambda: start(Acts(drawing(torch.Generator()))), UNSTEADY),
+    "noise of its own at evaluation": (lambda: start(Acts(drawing(torch.Generator(), training=False))), UNSTEADY),
+    "a scale that grows with every pass": (lambda: start(Acts(counting(itertools.count(1)))), UNSTEADY),
     "noise of Python": (lambda: start(Acts(lambda _, h: h * random.random())), UNSEEDED),
     "noise in training": (lambda: start(Acts(noisy_in_training)), UNSEEDED),
     "noise in training, given in evaluation mode": (
