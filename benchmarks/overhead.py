@@ -7,8 +7,8 @@
 The loop does what the run does of a spec: the same rounds, an evaluation of the test part every so many rounds (100),
 and one of all parts at the end. It writes nothing. Both are timed from the built task to the last number, in turn, a
 few times; before them some rounds warm up. Where the run spends its time is told as well, as the machine's other work
-falls on both and makes a difference of a percent hard to see: what is neither a round nor an evaluation is the run's
-own. On a GPU, whose work is asynchronous, the totals alone are to be compared.
+falls on both and makes a difference of a percent hard to see: what is not the start, a round or an evaluation is the
+run's own. On a GPU, whose work is asynchronous, the totals alone are to be compared.
 """
 
 import argparse
@@ -33,7 +33,11 @@ from dittofl.experiment.setup import Setup, build
 from dittofl.experiment.spec import Spec, load
 from dittofl.federated import Federated
 
-TIMED = {"rounds": (Federated, "round"), "evaluations": (Federated, "evaluate"), "checkpoints": (Checkpoints, "save")}
+TIMED = {
+    "start": (Setup, "federate"), "rounds": (Federated, "round"), "evaluations": (Federated, "evaluate"),
+    "checkpoints": (Checkpoints, "save"),
+}  # fmt: skip
+LOOPS = ("start", "rounds", "evaluations")  # what the bare loop does too
 
 
 def loop(spec: Spec, setup: Setup) -> float:
@@ -104,10 +108,10 @@ def main() -> None:
             seconds, its = logged(spec, setup, given.checkpoint_every)
             runs.append(seconds)
             spent = {name: spent[name] + its[name] for name in spent}
-            own = seconds - its["rounds"] - its["evaluations"]
+            own = seconds - sum(its[name] for name in LOOPS)
             told = "  ".join(f"{name} {value:.3f} s" for name, value in its.items())
             print(f"{i + 1}: loop {bare[-1]:.2f} s, run {seconds:.2f} s: {told}, the run's own {own:.3f} s", flush=True)
-    own = sum(runs) - spent["rounds"] - spent["evaluations"]
+    own = sum(runs) - sum(spent[name] for name in LOOPS)
     result = {
         "spec": given.spec, "rounds": given.rounds, "eval_every": given.eval_every, "device": given.device,
         "machine": torch.cuda.get_device_name(0) if given.device.startswith("cuda") else processor(),
@@ -118,7 +122,7 @@ def main() -> None:
         "own_share_without_checkpoints": (own - spent["checkpoints"]) / (sum(runs) - own),
     }  # fmt: skip
     print(f"run against loop, medians: {100 * result['overhead_of_medians']:+.2f} %")
-    print(f"neither round nor evaluation: {100 * result['own_share']:.2f} % of those, "
+    print(f"neither start, round nor evaluation: {100 * result['own_share']:.2f} % of those, "
           f"{100 * result['own_share_without_checkpoints']:.2f} % without checkpoints")  # fmt: skip
     if given.out:
         given.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -10,6 +10,7 @@ from dittofl.report.interval import number
 from dittofl.report.svg import SHAPES, Axis, Chart, axis, text
 
 COLOURS = 8
+NAME = 16  # letters of a model's name in a chart
 
 
 def style(place: int) -> str:
@@ -22,6 +23,20 @@ def symbol(place: int) -> str:
     kind = "open" if place % len(SHAPES) >= 4 else "full"
     path = f'<path class="{kind} {style(place)}" d="{SHAPES[place % len(SHAPES)]}"/>'
     return f'<svg viewBox="-6 -6 12 12" width="12" height="12" aria-hidden="true">{path}</svg>'
+
+
+def glance(condition: Condition, metric: str, places: Mapping[str, int], ends: tuple[float, float]) -> str:
+    """A row a model: a mark at the mean over devices, and a line from there to the mean of their worst tenth."""
+    models, letters = condition.models, min(NAME, max(map(len, places)))
+    x, y = axis(*ends, metric, count=4), Axis(low=0.0, high=1.0)
+    frame = Chart(x=x, y=y, width=300, height=38 + 19 * len(models), letters=letters)
+    parts = [frame.columns()]
+    for i, model in enumerate(models):
+        mean, worst = (condition.score(model, metric, its).mean for its in ("mean", "worst10"))
+        place, height = places[model], 1 - (i + 0.5) / len(models)
+        name = model if len(model) <= NAME else f"{model[: NAME - 1]}…"
+        parts += [frame.row(height, name, mean, worst, style(place)), frame.mark(mean, height, place, style(place))]
+    return frame.svg(f"{condition.title}: {metric} of each model, mean over devices and over their worst tenth", *parts)
 
 
 def curves(condition: Condition, metric: str, places: Mapping[str, int]) -> dict[str, str]:

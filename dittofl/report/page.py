@@ -16,6 +16,7 @@ from dittofl.report import charts, series
 from dittofl.report.conditions import Condition, conditions, lead_metric, lead_model, lower_is_better
 from dittofl.report.interval import number
 from dittofl.report.results import Result
+from dittofl.report.setting import setting
 from dittofl.report.tables import overview
 from dittofl.report.verdict import headline, verdict
 
@@ -28,8 +29,10 @@ class Part:
     """What the page says of one condition."""
 
     title: str
+    setting: tuple[str, str]
     verdict: str
     lead: str
+    glance: str
     curves: dict[str, str]
     histograms: dict[str, str]
     scatter: str
@@ -46,13 +49,15 @@ def page(results: Sequence[Result], metric: str | None = None) -> str:
     found = conditions(results)
     metric = lead_metric(found, metric)
     places = series.order(found)
+    ends = series.reached(found, metric)
     first, *rest = headline(found, metric)
     template = resources.files("dittofl.report").joinpath("page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"number": number}
     return environment.from_string(template).render(
         headline=first, more=rest, facts=_facts(results, found), metric=metric, lower=lower_is_better(found, metric),
-        table=overview(found, metric), parts=[_part(c, metric, places) for c in found], unfolded=len(found) <= OPEN,
+        parts=[_part(c, metric, places, ends) for c in found], unfolded=len(found) <= OPEN,
+        table=overview(found, metric),
         legend=[(model, charts.style(place), charts.symbol(place)) for model, place in places.items()],
         leads={c.title: lead_model([c], metric)[0] for c in found}, runs=[_run(run) for run in results],
         style={model: charts.style(place) for model, place in places.items()},
@@ -65,13 +70,14 @@ def save(results: Sequence[Result], path: Any, metric: str | None = None) -> Non
     write(path, page(results, metric).encode())
 
 
-def _part(condition: Condition, metric: str, places: dict[str, int]) -> Part:
+def _part(condition: Condition, metric: str, places: dict[str, int], ends: tuple[float, float]) -> Part:
     lead, _ = lead_model([condition], metric)
     rows = [row for name in condition.choices for row, _, _ in charts.chosen(condition, name)]
     last = condition.runs[0]
     return Part(
-        title=condition.title, lead=lead or GLOBAL,
+        title=condition.title, setting=setting(condition), lead=lead or GLOBAL,
         verdict="" if lead is None else verdict(condition, lead, metric),
+        glance=charts.glance(condition, metric, places, ends),
         curves=charts.curves(condition, metric, places), histograms=charts.histograms(condition, metric, places),
         scatter=charts.scatter(condition, metric, places),
         worst=series.worst(condition, lead or GLOBAL, metric),

@@ -119,7 +119,7 @@ def result(folder: Path) -> Result:
         _ = [(str(its["model"]), list(its["among"])) for its in selections]
     with _readable(folder / SPEC):
         spec = tomllib.loads((folder / SPEC).read_text(encoding="utf-8"))
-        _ = str(spec["name"]), int(spec["seed"])
+        _ = str(spec["name"]), int(spec["seed"]), spec["data"], [spec["method"][key] for key in ("local", "aggregate")]
     metrics = tuple(dict.fromkeys(metric for _, metric in scores))
     return Result(
         folder=folder, spec=spec, facts=facts, summary=summary, scores=scores,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import ceil
+from math import ceil, floor
 
 import numpy as np
 
@@ -136,6 +136,17 @@ def drawn(condition: Condition, most: int = 120) -> Drawn | None:
 def points(condition: Condition, model: str, metric: str) -> list[tuple[float, float]]:
     """(std, mean) of each seed."""
     return [(run.scores[model, metric]["std"], run.scores[model, metric]["mean"]) for run in condition.runs]
+
+
+def reached(found: Sequence[Condition], metric: str) -> tuple[float, float]:
+    """The range of an axis that shows every model's mean and worst tenth."""
+    its = [c.score(m, metric, one).mean for c in found for m in c.models for one in ("mean", "worst10")]
+    values = _finite(np.array(its))
+    if len(values) == 0:
+        return UNIT
+    if metric == "accuracy":
+        return floor(10 * float(values.min())) / 10 if values.min() < 1 else 0.0, 1.0
+    return wide(float(values.min()), min(float(values.max()), HIGH * float(np.median(values))), 0.05)
 
 
 def corners(condition: Condition, metric: str) -> tuple[tuple[float, float], tuple[float, float]]:

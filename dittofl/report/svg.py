@@ -57,11 +57,13 @@ class Chart:
     top: int = 8
     bottom: int = 30
     right: int = 14
+    letters: int = 0  # of the names of rows, where y is no number
 
     @property
     def left(self) -> int:
-        """Room for the numbers of y."""
-        return 14 + 6 * max((len(self.y.told(value)) for value in self.y.ticks), default=0)
+        """Room for the numbers of y, or for names of rows."""
+        numbers = max((len(self.y.told(value)) for value in self.y.ticks), default=0)
+        return 16 + round(6.8 * self.letters) if self.letters else 14 + 6 * numbers
 
     def at(self, x: float, y: float) -> tuple[float, float]:
         """Pixels of a point."""
@@ -120,6 +122,21 @@ class Chart:
         return (
             f'<path class="{kind} {style}" transform="translate({px:.1f},{py:.1f})" d="{SHAPES[shape % len(SHAPES)]}"/>'
         )
+
+    def row(self, height: float, name: str, x: float, end: float, style: str) -> str:
+        """A named row with a line from a point to its end; nothing but the name where one is not finite."""
+        y = self.at(self.x.low, height)[1]
+        name = text(self.left - 10, y + 3.5, name, "end", f"row {style}")
+        if not (math.isfinite(x) and math.isfinite(end)):
+            return name
+        (x0, _), (x1, _) = self.at(x, 0.0), self.at(end, 0.0)
+        return f'{name}<path class="line {style}" d="M{x0:.1f},{y:.1f}H{x1:.1f}M{x1:.1f},{y - 4:.1f}v8"/>'
+
+    def columns(self) -> str:
+        """The grid of a chart of rows."""
+        top, floor = self.top, self.height - self.bottom
+        places = [self.at(value, 0.0)[0] for value in self.x.ticks]
+        return "".join(f'<path class="grid" d="M{x:.1f},{top}V{floor}"/>' for x in places)
 
     def rule(self, *, x: float | None = None, y: float | None = None, style: str) -> str:
         """A line across the frame at one value."""

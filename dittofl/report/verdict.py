@@ -113,10 +113,9 @@ def _spread(found: Sequence[Condition], lead: str, metric: str) -> str:
     if len(found) == 1:
         better, smaller = "better" if worst else "no better", "smaller" if std else "no smaller"
         return f"The worst tenth of devices is {better} with {lead}, and the spread over devices {smaller}."
-    return (
-        f"With {lead} the worst tenth of devices is better in {worst} of {n}, and the spread over devices smaller in "
-        f"{std} of {n}."
-    )
+    better, smaller = (f"all {n}" if count == n else f"{count} of {n}" for count in (worst, std))
+    said = f"With {lead} the worst tenth of devices is better in {better}"
+    return f"{said}, and the spread over devices smaller in {smaller}."
 
 
 def _alone(found: Sequence[Condition], metric: str) -> str:

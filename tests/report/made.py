@@ -9,6 +9,11 @@ import numpy as np
 from dittofl.metrics import summarise
 from dittofl.report.results import Curves, Devices, Result, Rounds
 
+LEAST: dict[str, object] = {
+    "rounds": 1, "data": {"kind": "digits"},
+    "method": {"local": {"kind": "SGD", "lr": 0.1}, "batch": 16, "aggregate": {"kind": "Mean"}},
+}  # fmt: skip
+
 
 def made(
     values: Mapping[str, Sequence[float]], *, ids: Sequence[str] = (), malicious: Sequence[int] = (), seed: int = 0,
@@ -21,7 +26,7 @@ def made(
     scores = {key: asdict(summarise(its, n, ~bad, lower_is_better=lower)) for key, its in columns.items()}
     ones = np.ones(1, dtype=np.int64)
     return Result(
-        folder=Path(f"{name}-{seed}"), spec=dict(spec or {}) | {"name": name, "seed": seed},
+        folder=Path(f"{name}-{seed}"), spec=LEAST | dict(spec or {}) | {"name": name, "seed": seed},
         facts={"fingerprint": fingerprint, "identity": "i" * 64, "malicious": list(malicious)},
         summary={"part": "test", "rounds": 1, "seconds": 1.0, "identity": "i" * 64}, scores=scores,
         curves=Curves(

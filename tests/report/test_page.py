@@ -7,7 +7,9 @@ from html.parser import HTMLParser
 import pytest
 
 from dittofl.report import Result, conditions
+from dittofl.report.charts import glance
 from dittofl.report.page import page
+from dittofl.report.series import order
 from dittofl.report.verdict import headline, verdict
 from tests.report.made import made
 
@@ -159,3 +161,19 @@ def test_a_verdict_names_whom_the_lead_beats() -> None:
     assert words.startswith("a is clearly better than global: 0.900 against 0.502, a difference of +0.398")
     assert "better on 100\u00a0% of the devices and worse on 0\u00a0%. It beats b." in words
     assert "no clear difference from c" in words
+
+
+def test_a_glance_shows_every_models_mean_and_worst_tenth(results: dict[str, Result]) -> None:
+    """A mark and a line for each; where a model diverged, its name alone."""
+    (found,) = conditions([results["clean-2"]])
+    chart = glance(found, "accuracy", order([found]), (0.0, 1.0))
+    assert chart.count('class="line') == len(found.models) == chart.count('class="full') + chart.count('class="open')
+    lines = re.findall(r'class="line \w+" d="M([\d.]+),([\d.]+)H([\d.]+)', chart)
+    spans = [float(x0) - float(x1) for x0, _, x1 in lines]
+    gaps = [found.score(m, "accuracy", "mean").mean - found.score(m, "accuracy", "worst10").mean for m in found.models]
+    scale = next(span / gap for span, gap in zip(spans, gaps, strict=True) if gap > 0)
+    assert spans == pytest.approx([scale * gap for gap in gaps], abs=0.2)
+    (gone,) = conditions([results["diverged"]])
+    empty = glance(gone, "loss", order([gone]), (0.0, 1.0))
+    assert 'class="line' not in empty
+    assert all(f">{model}</text>" in empty for model in gone.models)
