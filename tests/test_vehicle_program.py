@@ -106,7 +106,7 @@ ATTACKS: dict[str, Attack | None] = {
     "clean": None,
     "A1": A1(count=MALICIOUS),
     "A2": A2(count=MALICIOUS),
-    "A3": A3(ratio=MALICIOUS / K + 0.01),
+    "A3": A3(count=MALICIOUS),
 }
 
 
