@@ -20,7 +20,7 @@ from dittofl.federate import usable
 from dittofl.federation import PARTS
 from dittofl.inputs import parts
 
-GIB = 2**30
+UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 PROCESS = 2**29  # bytes of Python and torch themselves
 COPIES = 4  # of the cohort's rows that a round holds: gathered, stepped, sent, aggregated
 
@@ -38,10 +38,10 @@ class Needs:
 
     def comment(self) -> str:
         """As comments of a spec."""
-        lines = [f"# memory {self.memory / GIB:.2f} GiB on {self.device}, {_free(self.device) / GIB:.1f} GiB free"]
+        lines = [f"# memory {size(self.memory)} on {self.device}, {size(_free(self.device))} free"]
         if not self.device.startswith("cpu"):
-            lines.append(f"# memory {self.host / GIB:.2f} GiB on the host")
-        lines.append(f"# disk   {self.kept / GIB:.3f} GiB of models, up to {self.disk / GIB:.3f} while they are saved")
+            lines.append(f"# memory {size(self.host)} on the host")
+        lines.append(f"# disk   {size(self.kept)} of models, up to {size(self.disk)} while they are saved")
         if self.seconds is not None:
             lines.append(f"# time   about {clock(self.seconds)}, by its first rounds")
         return "\n".join(lines)
@@ -50,9 +50,8 @@ class Needs:
         """Refuses what cannot fit into memory."""
         for wanted, device in ((self.memory, self.device), (self.host, "cpu")):
             if wanted > _free(device):
-                free = _free(device) / GIB
                 raise InputError(
-                    f"this run needs {wanted / GIB:.1f} GiB of memory on {device} and {free:.1f} GiB are free: "
+                    f"this run needs {size(wanted)} of memory on {device} and {size(_free(device))} are free: "
                     "lower cohort, personal models or devices, or use another machine"
                 )
 
@@ -67,10 +66,22 @@ def store(planned: Sequence[tuple[Needs, Path]]) -> None:
         if before + its.disk > free + mine:
             runs = "these runs need" if len(planned) > 1 else "this run needs"
             raise InputError(
-                f"{runs} {(before + its.disk) / GIB:.1f} GiB of disk in {place} and {(free + mine) / GIB:.1f} GiB are "
-                "free: choose another --out, or --checkpoint-every 0"
+                f"{runs} {size(before + its.disk)} of disk in {place} and {size(free + mine)} are free: choose another "
+                "--out, or --checkpoint-every 0"
             )
         before += its.kept
+
+
+def size(count: float) -> str:
+    """Bytes as people write them.
+
+    >>> size(12), size(3 * 2**20), size(26.2e9)
+    ('12 bytes', '3.0 MiB', '24.4 GiB')
+    """
+    power = 0
+    while count >= 1024 and power + 1 < len(UNITS):
+        count, power = count / 1024, power + 1
+    return f"{count:.{int(power > 0)}f} {UNITS[power]}"
 
 
 def _free(device: str) -> int:

@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from dittofl.evaluate import Evaluation
 from dittofl.metrics import Summary
@@ -32,28 +34,29 @@ class Quiet:
 
 
 class Bar:
-    """A bar on a terminal."""
+    """A bar on a terminal, and below it the latest accuracies."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
 
     def begin(self, name: str, t: int, rounds: int) -> None:
-        self.rate, self.latest = Rate(t), ""
+        self.rate, self.latest = Rate(t), Text("", style="dim", no_wrap=True, overflow="ellipsis")
         self.bar = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            TextColumn("{task.fields[rate]}  {task.fields[latest]}"), console=self.console,
+            TextColumn("{task.fields[rate]}"), console=self.console,
         )  # fmt: skip
-        self.bar.start()
-        self.task = self.bar.add_task(name, total=rounds, completed=t, rate="", latest="")
+        self.task = self.bar.add_task(name, total=rounds, completed=t, rate="")
+        self.live = Live(Group(self.bar, self.latest), console=self.console)
+        self.live.start()
 
     def round(self, t: int) -> None:
-        self.bar.update(self.task, completed=t, rate=f"{self.rate.at(t):.1f} rounds/s", latest=self.latest)
+        self.bar.update(self.task, completed=t, rate=f"{self.rate.at(t):.1f} rounds/s")
 
     def evaluated(self, scored: Evaluation) -> None:
-        self.latest = latest(scored)
+        self.latest.plain = latest(scored)
 
     def end(self) -> None:
-        self.bar.stop()
+        self.live.stop()
 
 
 class Lines:

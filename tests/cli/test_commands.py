@@ -85,7 +85,7 @@ def test_a_dry_run_refuses_what_cannot_fit(ask: Ask, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("dittofl.experiment.cost._free", lambda device: 2**20)
     answered = ask("run", "spec.toml", "--dry-run")
     assert answered.code == 2
-    assert "GiB of memory on cpu and 0.0 GiB are free" in answered.err
+    assert "MiB of memory on cpu and 1.0 MiB are free" in answered.err
     assert "[method.local]" in answered.out  # the spec is told all the same
     assert ask("run", "spec.toml").code == 2
 

@@ -52,7 +52,7 @@ def test_what_does_not_fit_into_memory_is_refused(tmp_path: Path, monkeypatch: p
     its = needs(small(tmp_path))
     its.fit()
     monkeypatch.setattr(cost.psutil, "virtual_memory", lambda: SimpleNamespace(available=its.memory - 1))
-    with pytest.raises(InputError, match="GiB of memory on cpu and"):
+    with pytest.raises(InputError, match="MiB of memory on cpu and"):
         its.fit()
 
 
