@@ -65,10 +65,12 @@ def forked(do: Callable[[], None], seconds: float | None = None) -> int:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             os._exit(1)
         os._exit(0)
-    if seconds is not None:
-        time.sleep(seconds)
-        os.kill(child, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    until = time.monotonic() + (float("inf") if seconds is None else seconds)
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.002)
+    return os.waitstatus_to_exitcode(ended[1])
 
 
 def at_random(its: Spec, folder: Path, kills: int, length: float) -> tuple[int, int]:
@@ -77,7 +79,12 @@ def at_random(its: Spec, folder: Path, kills: int, length: float) -> tuple[int, 
     while hit < kills:
         place = folder / f"run-{(runs := runs + 1)}"
         for _ in range(4):  # kills of one and the same run
-            hit += forked(lambda where=place: train(its, where), drawn.uniform(0, length)) == -signal.SIGKILL  # type: ignore[misc]
+            begun = time.monotonic()
+            code = forked(lambda where=place: train(its, where), drawn.uniform(0, length))  # type: ignore[misc]
+            hit += code == -signal.SIGKILL
+            if code == 0:  # it had ended before
+                length = min(length, time.monotonic() - begun)
+                break
         wrong += forked(lambda where=place: train(its, where)) != 0 or result(place) != wanted  # type: ignore[misc]
         print(f"{hit} kills, {runs} runs, {wrong} differ", flush=True)
     return runs, wrong

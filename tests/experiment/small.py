@@ -80,7 +80,7 @@ class Heavy:
         return w + state, state
 
 
-HEAVY = Heavy(beta=0.25)
+HEAVY, RARE = Heavy(beta=0.25), torch.ones(3, 2)
 '''
 NEARBY = "ONE = 1.0\n"
 LR: dict[str, Any] = {"lr": 0.2, "steps": 2}
