@@ -12,8 +12,8 @@ from dittofl.reproduce.special import Special
 from dittofl.reproduce.tables import Table as Reproduced
 
 NOTES = (
-    "Accuracy on the benign devices' test samples (standard deviation over benign devices); ours: mean over seeds ± "
-    "half of the 95 % interval; range: least and greatest of the last ten evaluations over all seeds; bold: differs "
+    "Accuracy on benign devices' test data (standard deviation over benign devices); ours: mean over seeds ± half of "
+    "the 95 % interval; range: least and greatest of the last ten evaluations over all seeds; bold: differs "
     "from the paper by more than .0155, and the paper's number is outside the range widened by .01.",
 )
 

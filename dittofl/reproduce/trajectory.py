@@ -13,6 +13,7 @@ from dittofl.experiment.signature import Table
 from dittofl.experiment.spec import SPEC, Spec, resolve
 from dittofl.reproduce.bench import BENCHES, Bench
 from dittofl.reproduce.column import CLEAN, Column
+from dittofl.reproduce.draws import malicious
 from dittofl.reproduce.family import Family, family
 
 LAST = 10  # evaluations that a cell's range is over
@@ -20,6 +21,7 @@ APART = 10  # rounds between those
 CURVE = 10  # evaluations over the whole run
 TRACED = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
 # What makes no difference to what a cell means: results differ by rounding.
+REPLAYED = {"kind": "dittofl.reproduce.draws:Replayed"}
 Key = tuple[str, str, Column, bool, int, float]
 MACHINE = ("name", "device", "precision", "engine", "threads", "deterministic")
 
@@ -81,7 +83,8 @@ class Trajectory:
         """The attack's table of a spec."""
         if self.where.attack == CLEAN:
             return None
-        return {"kind": self.where.attack, "count": self.bench.malicious(self.where)}
+        who = malicious(self.bench.K, self.bench.malicious(self.where))
+        return {"kind": self.where.attack, "devices": list(who)}
 
     def spec(self, machine: Machine) -> Spec:
         """What is run."""
@@ -89,10 +92,12 @@ class Trajectory:
             **self.bench.spec, "name": self.name.replace("/", "."), "data": self.bench.source(held=self.held),
             "method": self.family.method(self.bench, self.where, held=self.held), "rounds": self.rounds,
             "seed": self.seed,
+            **({"sampling": REPLAYED} if self.bench.by_size else {}),
             "eval_every": max(1, self.rounds // CURVE), "eval_at": list(self.evaluations),
             "parts": ["validation", "test"] if self.held else ["test"], **machine.table(),
         }  # fmt: skip
-        return resolve(table | ({} if self.attack is None else {"attack": self.attack}))
+        # Names are looked up from the package's folder, lest a checkout's own files be taken for the user's.
+        return resolve(table | ({} if self.attack is None else {"attack": self.attack}), Path(__file__).parent)
 
     def ended(self, out: Path) -> bool:
         """Whether it was run to its end in this folder; refuses a folder that holds a run of something else."""

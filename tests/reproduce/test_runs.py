@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dittofl.errors import InputError, StoppedError
@@ -11,6 +12,7 @@ from dittofl.reproduce import plan, tidy
 from dittofl.reproduce.board import Board, Follower
 from dittofl.reproduce.column import column
 from dittofl.reproduce.crew import Crew
+from dittofl.reproduce.draws import Replayed, malicious
 from dittofl.reproduce.ended import ended
 from dittofl.reproduce.making import How
 from dittofl.reproduce.reproduction import make, written
@@ -118,6 +120,20 @@ def test_the_defences_expect_the_malicious_devices_of_a_cohort() -> None:
     bench = asked("table7").tables[0].sections[0].bench
     found = {name: bench.expected(column(name)) for name in ("clean", "A1 20%", "A1 50%", "A1 80%", "A3 10%")}
     assert found == {"clean": 0, "A1 20%": 1, "A1 50%": 4, "A1 80%": 7, "A3 10%": 1}
+
+
+def test_malicious_devices_and_cohorts_are_the_authors(how: How) -> None:
+    """Two, three, five and eleven of Vehicle's devices, a smaller set part of a larger one; a cohort for a round."""
+    sets = [set(malicious(23, n)) for n in (2, 3, 5, 11)]
+    assert sets == [{1, 4}, {1, 4, 15}, {1, 4, 8, 9, 15}, {1, 4, 7, 8, 9, 12, 15, 16, 18, 21, 22}]
+    sizes, rule = np.arange(1, 24), Replayed()
+    legacy = np.random.RandomState(7 + 4).choice(23, 10, replace=False, p=sizes / sizes.sum())
+    assert rule(7, 10, sizes, seed=0).tolist() == legacy.tolist()
+    assert rule(7, 10, sizes, seed=1).tolist() != legacy.tolist()
+    run = next(cell for cell in asked("table7").cells() if cell.where.name == "A1 50%")
+    spec = run.run(run.line.among[0], held=False).spec(Machine())
+    assert set(spec.table["attack"]["devices"]) == sets[3]
+    assert spec.files() == {}  # the rule is the package's, not a file of the user's
 
 
 def test_a_folder_of_other_runs_is_refused(how: How, board: Board) -> None:
