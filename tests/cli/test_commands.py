@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from dittofl.cli import answer
 from dittofl.cli.commands import commands
 from dittofl.cli.listing import PLACES
 from dittofl.experiment import files as experiment_files
+from dittofl.experiment.keys import Experiment
 from dittofl.experiment.names import known, sections
 from dittofl.experiment.progress import Lines
 from dittofl.experiment.spec import load, presets
@@ -306,3 +308,26 @@ def test_what_is_our_fault_is_not_hidden(ask: Ask, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("dittofl.cli.listing.show", fail)
     with pytest.raises(RuntimeError, match="a bug"):
         answer(["list"])
+
+
+# What the documents say
+
+
+def test_the_readmes_spec_runs(ask: Ask, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    block = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)[0]
+    assert ask("new", "mine").code == 0
+    (tmp_path / "mine/spec.toml").write_text(block)
+    answered = ask("run", "mine/spec.toml", "--rounds", 2, "--quiet")
+    assert answered.code == 0, answered.err
+    assert "ditto" in answered.out
+
+
+def test_the_documented_keys_files_and_columns_are_those_there_are(finished: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "runs.md").read_text()
+    told = set(re.findall(r"`([\w.]+?)(?:\.NAME)?`", text))
+    assert {field.name for field in fields(Experiment)} <= told
+    there = {path.name for path in (finished / "seed-0").iterdir() if not path.name.startswith(".")}
+    assert {name + "/" * (name in ("code", "checkpoint")) for name in there} <= set(re.findall(r"`([\w./]+)`", text))
+    summary = json.loads((finished / "seed-0" / "summary.json").read_text())
+    assert {*summary, *summary["models"]["global"]["accuracy"]} - {"models"} <= told
