@@ -153,7 +153,7 @@ def test_every_name_has_its_details(ask: Ask, name: str) -> None:
     answered = ask("list", name)
     assert answered.code == 0
     assert answered.out.startswith(f"{name}  ")
-    assert f'In a spec: {{ kind = "{name}"' in answered.out
+    assert f'In a spec: {{ kind = "{name}"' in answered.out or f"In Python: {name}(" in answered.out
     assert "no parameters" in answered.out or "," in answered.out or " = " in answered.out
 
 
