@@ -37,6 +37,7 @@ class Purpose(IntEnum):
     DUAL = 13  # coordinates of dual ascent
     PARTITION = 14  # which device gets which samples
     SAMPLES = 15  # of made data
+    BUCKETS = 16  # reports averaged before a defence
 
 
 def mix(z: Keys) -> Keys:

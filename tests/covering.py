@@ -14,6 +14,7 @@ from tests import test_contract as contract
 from tests.problems import ENGINES, TASK, everything, federation, run
 
 NONE = "none"
+LOST = 1e15  # beyond it rounding decides what a personal solver makes of w
 Case = dict[str, str]  # factor → the name of a piece, or NONE
 
 
@@ -101,6 +102,8 @@ def difference(case: Case, rounds: int = 3) -> float:
         ends.append(everything(result))
     one, other = ends
     assert one.keys() == other.keys()
+    if not float(one["w"].abs().max()) < LOST:
+        one = {"w": one["w"]}
     return max(apart(one[name], other[name]) for name in one if one[name].numel())
 
 

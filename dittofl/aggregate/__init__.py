@@ -5,6 +5,7 @@ puts a robust average in place of the weighted one, `by`. So any of them go toge
 """
 
 from dittofl.aggregate.afl import AFL
+from dittofl.aggregate.bulyan import Bulyan
 from dittofl.aggregate.centred import CentredClip
 from dittofl.aggregate.geometric import GeometricMedian
 from dittofl.aggregate.kloss import KLoss
@@ -12,6 +13,7 @@ from dittofl.aggregate.krum import Krum, MultiKrum
 from dittofl.aggregate.mean import Mean, Stateless, mean
 from dittofl.aggregate.median import Median, TrimmedMean
 from dittofl.aggregate.mgda import MGDA
+from dittofl.aggregate.mixing import Bucketing, NearestNeighbourMixing
 from dittofl.aggregate.norms import Clip, KNorm
 from dittofl.aggregate.qffl import QFFL
 from dittofl.aggregate.tilt import Tilt
@@ -20,6 +22,8 @@ __all__ = [
     "AFL",
     "MGDA",
     "QFFL",
+    "Bucketing",
+    "Bulyan",
     "CentredClip",
     "Clip",
     "GeometricMedian",
@@ -29,6 +33,7 @@ __all__ = [
     "Mean",
     "Median",
     "MultiKrum",
+    "NearestNeighbourMixing",
     "Stateless",
     "Tilt",
     "TrimmedMean",

@@ -20,11 +20,16 @@ class Limited(Protocol):
         """Whether what is proven holds for m reports."""
 
 
-class Defence(Protocol):
-    """A cohort to a part of it, which `then` gets."""
+class Passing(Protocol):
+    """A rule that leaves something to another."""
 
     @property
     def then(self) -> Aggregator: ...
+
+
+class Defence(Passing, Protocol):
+    """A cohort to a part of it, which `then` gets."""
+
     def reduce(self, cohort: Cohort) -> Cohort: ...
 
 
@@ -36,7 +41,7 @@ class Dropping(Defence, ranks.Assuming, Protocol):
         """How many of m rows are left."""
 
 
-def begin(self: Defence, w0: Vector) -> State:
+def begin(self: Passing, w0: Vector) -> State:
     """`init`: it has no memory of its own."""
     return self.then.init(w0)
 
@@ -45,7 +50,7 @@ def combine(self: Defence, cohort: Cohort, state: State) -> tuple[Vector, State]
     return passed(self.then, self.reduce(cohort), state)
 
 
-def check(self: Defence) -> None:
+def check(self: Passing) -> None:
     """`__post_init__` of those without f."""
     require(
         an_instance(self.then, Aggregator),

@@ -12,7 +12,7 @@ from dittofl.errors import require
 from dittofl.types import Aggregator, Report, State, Vector
 
 BLOCK = 2**20  # elements of a block of columns, which should stay in a CPU's last cache
-MORE = 64  # a GPU takes as many times more
+MORE = 16  # a GPU takes as many times more
 GROUPS = 4  # of rows, so that little more than half of a symmetric matrix is computed
 LARGE = 1e140  # beyond this a square, or the sum of many, does not fit into float64
 

@@ -13,10 +13,10 @@ from dittofl.errors import whole
 from dittofl.types import Aggregator
 
 
-def scores(cohort: Cohort, f: int) -> Tensor:
-    """Σ ‖Δ_i − Δ_j‖² over the max(m − f − 2, 0) others j that are nearest to i, [m]."""
-    near = max(len(cohort) - f - 2, 0)
-    return squares(cohort).fill_diagonal_(-1).sort(1).values[:, 1 : near + 1].sum(1)  # -1: first, and left out
+def scores(apart: Tensor, f: int) -> Tensor:
+    """Σ ‖Δ_i − Δ_j‖² over the max(m − f − 2, 0) others j that are nearest to i, [m], from all of them [m, m]."""
+    near, away = max(len(apart) - f - 2, 0), apart.clone().fill_diagonal_(-1)  # first in order, and left out
+    return away.sort(1).values[:, 1 : near + 1].sum(1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Krum:
         return 1
 
     def reduce(self, cohort: Cohort) -> Cohort:
-        return cohort.only(ascending(scores(cohort, assumed(self, len(cohort))))[:1])
+        return cohort.only(ascending(scores(squares(cohort), assumed(self, len(cohort))))[:1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,4 +106,4 @@ class MultiKrum:
         m, f = len(cohort), assumed(self, len(cohort))
         if self.left(m) == m:
             return cohort
-        return cohort.only(ascending(scores(cohort, f))[: self.left(m)].sort().values)
+        return cohort.only(ascending(scores(squares(cohort), f))[: self.left(m)].sort().values)

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from dittofl import Report
+from dittofl.seeds import Purpose, keys
 
 Rows = NDArray[np.float64]
 Weights = tuple[Rows, Rows]  # p, c
@@ -17,10 +18,10 @@ Weights = tuple[Rows, Rows]  # p, c
 # Matrices
 
 
-def drawn(seed: int, dtype: torch.dtype = torch.float64, *, most: int = 40_000) -> Report:
+def drawn(seed: int, dtype: torch.dtype = torch.float64, *, most: int = 40_000, rows: int = 200) -> Report:
     """A cohort of 1 to 200 rows of 1 to 10^5 numbers, mostly small, of one of several kinds."""
     rng = np.random.default_rng(seed)
-    m = int(rng.choice([1, 2, 3, rng.integers(1, 12), rng.integers(1, 41), rng.integers(1, 201)]))
+    m = int(rng.choice([1, 2, 3, rng.integers(1, 12), rng.integers(1, 41), rng.integers(1, 201)])) % (rows + 1) or 1
     P = int(min(10 ** rng.uniform(0, 5), most // m + 1))
     delta = KINDS[seed % len(KINDS)](rng, m, P)
     loss = np.round(rng.exponential(size=m), 1 if seed % 3 else 15)  # ties among them
@@ -103,22 +104,22 @@ def count(rule: Any, m: int) -> int:
 
 def first(values: Rows) -> list[int]:
     """In ascending order; what differs by rounding alone is a tie, and the earliest row comes first."""
-    left, order = list(range(len(values))), []
-    while left:
-        least = min(values[i] for i in left)
-        level = [i for i in left if values[i] <= least * (1 + 1e-11)]
-        order.append(level[0])
-        left.remove(level[0])
-    return order
+    up, found = [int(i) for i in np.argsort(values, kind="stable")], list[int]()
+    while len(found) < len(up):
+        k = j = len(found)
+        while j < len(up) and values[up[j]] <= values[up[k]] * (1 + 1e-11):
+            j += 1
+        found += sorted(up[k:j])
+    return found
 
 
-def scores(rows: Rows, f: int) -> Rows:
-    m = len(rows)
-    found = []
-    for i in range(m):
-        away = sorted(((rows[i] - rows[j]) ** 2).sum() for j in range(m) if j != i)
-        found.append(sum(away[: max(m - f - 2, 0)]))
-    return np.array(found)
+def squares(rows: Rows) -> Rows:
+    return np.array([((rows - row) ** 2).sum(1) for row in rows])
+
+
+def scores(apart: Rows, f: int) -> Rows:
+    m = len(apart)
+    return np.array([np.sort(np.delete(apart[i], i))[: max(m - f - 2, 0)].sum() for i in range(m)])
 
 
 def lengths(rows: Rows) -> Rows:
@@ -126,12 +127,12 @@ def lengths(rows: Rows) -> Rows:
 
 
 def krum(rule: Any, rows: Rows, size: Rows, loss: Rows) -> tuple[list[int], Rows]:
-    return first(scores(rows, count(rule, len(rows))))[:1], np.ones(1)
+    return first(scores(squares(rows), count(rule, len(rows))))[:1], np.ones(1)
 
 
 def multikrum(rule: Any, rows: Rows, size: Rows, loss: Rows) -> tuple[list[int], Rows]:
     f = count(rule, len(rows))
-    best = sorted(first(scores(rows, f))[: rule.keep or len(rows) - f])
+    best = sorted(first(scores(squares(rows), f))[: rule.keep or len(rows) - f])
     return best, np.ones(len(best))
 
 
@@ -150,6 +151,23 @@ def clip(rule: Any, rows: Rows, size: Rows, loss: Rows) -> tuple[list[int], Rows
     return list(range(len(rows))), np.array([1.0 if n <= tau else tau / n for n in norms])
 
 
+def neighbours(rule: Any, rows: Rows) -> Rows:
+    m = len(rows)
+    W, apart = np.zeros((m, m)), squares(rows)
+    for i in range(m):
+        order = [i, *(j for j in first(apart[i]) if j != i)]
+        W[i, order[: m - count(rule, m)]] = 1 / (m - count(rule, m))
+    return W
+
+
+def buckets(rule: Any, rows: Rows) -> Rows:
+    """In the first round, of devices 0, 1, …"""
+    order = sorted(range(len(rows)), key=lambda k: int(keys(rule.seed, Purpose.BUCKETS, 0, k)[0]))
+    parts = [order[b : b + rule.size] for b in range(0, len(rows), rule.size)]
+    return np.array([[(k in part) / len(part) for k in range(len(rows))] for part in parts])
+
+
+MIXED = {"NearestNeighbourMixing": neighbours, "Bucketing": buckets}
 REDUCED = {"Krum": krum, "MultiKrum": multikrum, "KNorm": knorm, "KLoss": kloss, "Clip": clip}
 
 
@@ -180,12 +198,20 @@ def trimmed(rule: Any, rows: Rows, p: Rows) -> Rows:
 
 
 def geometric(rule: Any, rows: Rows, p: Rows) -> Rows:
-    z = p @ rows
-    for _ in range(5000):
+    """Weiszfeld's steps in R^P, each 1.5, 1.5², … times while the slope along it is negative."""
+
+    def step(z: Rows) -> Rows:
         beta = p / np.maximum(rule.nu, lengths(rows - z))
-        z, before = beta @ rows / beta.sum(), z
-        if np.abs(z - before).max() <= 1e-15 * np.abs(z).max():
+        return beta @ rows / beta.sum() - z
+
+    z = p @ rows
+    for _ in range(2000):
+        one, reach = step(z), 1.0
+        if np.abs(one).max() <= 1e-15 * np.abs(z).max():
             break
+        while reach < 1e6 and step(z + 1.5 * reach * one) @ one > 0:
+            reach *= 1.5
+        z = z + reach * one
     return z
 
 
@@ -202,9 +228,33 @@ def centred(rule: Any, rows: Rows, p: Rows) -> Rows:
 AVERAGES = {"Median": median, "TrimmedMean": trimmed, "GeometricMedian": geometric, "CentredClip": centred}
 
 
+def bulyan(rule: Any, rows: Rows, size: Rows, loss: Rows) -> Rows:
+    m = len(rows)
+    f = min(count(rule, m), (m - 1) // 4)
+    left, apart = list(range(m)), squares(rows)
+    taken: list[int] = []
+    while len(taken) < m - 2 * f:
+        taken.append(left[first(scores(apart[np.ix_(left, left)], f))[0]])
+        left.remove(taken[-1])
+    taken.sort()
+    p, c = weights(rule.by, rows[taken], size[taken], loss[taken])
+    rows = c[:, None] * rows[taken]
+    found = []
+    for column, middle in zip(rows.T, median(rule, rows, p), strict=True):
+        up = np.argsort(column, kind="stable")
+        kept = up[np.argsort(np.abs(column[up] - middle), kind="stable")[: m - 4 * f]]
+        found.append((p[kept] * column[kept]).sum() / p[kept].sum())
+    return np.array(found)
+
+
 def delta(rule: Any, rows: Rows, size: Rows, loss: Rows) -> Rows:
     """δ of any of them, and of any chain."""
     name = type(rule).__name__
+    if name == "Bulyan":
+        return bulyan(rule, rows, size, loss)
+    if name in MIXED:
+        W = MIXED[name](rule, rows)
+        return delta(rule.then, W @ rows, W @ size, W @ loss)
     if name in REDUCED:
         kept, c = REDUCED[name](rule, rows, size, loss)
         return delta(rule.then, c[:, None] * rows[kept], size[kept], loss[kept])
