@@ -57,7 +57,9 @@ def _json(folder: Path, part: str) -> Path | None:
 
 
 def _samples(path: Path) -> dict[str, leaf.Samples]:
-    return {user: _checked(f"{path}, user {user!r},", x, y) for user, (x, y) in leaf.read(path).items()}
+    """By user, in the order of their names, as the authors' program numbers them; their files have another."""
+    found = leaf.read(path)
+    return {user: _checked(f"{path}, user {user!r},", *found[user]) for user in sorted(found)}
 
 
 def _checked(where: str, x: NDArray[Any], y: NDArray[Any]) -> leaf.Samples:

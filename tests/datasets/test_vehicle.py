@@ -44,6 +44,15 @@ def test_the_authors_two_files(tmp_path: Path, ending: str) -> None:
             assert y.tolist() == np.ravel(content(part)["user_data"][user]["y"]).tolist()
 
 
+def test_devices_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """The authors' own file has another, and their program sorts."""
+    for part, name in enumerate(("train", "test")):
+        its = content(part)
+        its["users"], its["num_samples"] = its["users"][::-1], its["num_samples"][::-1]
+        (tmp_path / f"{name}.json").write_text(json.dumps(its), encoding="utf-8")
+    assert vehicle(data=str(tmp_path)).ids == tuple(sorted(SIZES))
+
+
 def test_the_authors_folders(tmp_path: Path) -> None:
     written(tmp_path)
     for part in ("train", "test"):
