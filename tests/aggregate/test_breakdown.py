@@ -10,6 +10,7 @@ from torch import Tensor
 from dittofl import (
     MGDA,
     QFFL,
+    Bulyan,
     CentredClip,
     Clip,
     GeometricMedian,
@@ -18,7 +19,9 @@ from dittofl import (
     Mean,
     Median,
     MultiKrum,
+    NearestNeighbourMixing,
     Report,
+    Stateless,
     Tilt,
     TrimmedMean,
 )
@@ -33,7 +36,7 @@ def attacked(seed: int, dtype: torch.dtype, *, least: int = 3, gross: bool = Fal
     """A report, which of its rows are benign, and f < m/2: malicious rows are values of BAD, some of them alike."""
     rng = np.random.default_rng(seed)
     f = int(rng.integers(1, 8))
-    m = int(rng.integers(max(least * f, 2 * f + 1), 3 * f + 12))
+    m = int(rng.integers(max(least * f, 2 * f + 1), least * f + 12))
     rows = rng.normal(loc=(0, 50)[seed % 2], scale=0.1, size=(m, int(rng.integers(1, 60))))
     who = torch.zeros(m, dtype=torch.bool)
     who[torch.from_numpy(rng.permutation(m)[:f])] = True
@@ -93,6 +96,34 @@ def test_krum_takes_a_benign_row_and_multi_krum_averages_benign_rows(dtype: torc
         if len(report.delta) >= 2 * f + 3:
             mean = good.double().mean(0)
             assert float((made(MultiKrum(f=f), report).double() - mean).abs().max()) <= 1e-5 * float(good.abs().max())
+
+
+@dtypes
+def test_bulyan_stays_within_the_benign_rows(dtype: torch.dtype) -> None:
+    for seed in SEEDS:
+        report, benign, f = attacked(seed, dtype, least=5, gross=True)
+        if len(report.delta) >= 4 * f + 3:
+            delta, good = made(Bulyan(f=f), report), report.delta[benign]
+            assert bool(((delta >= good.amin(0)) & (delta <= good.amax(0))).all()), seed
+
+
+@dtypes
+def test_mixed_rows_are_made_of_benign_ones(dtype: torch.dtype) -> None:
+    """Those of benign devices; the malicious ones' are as far out as ever, for the defence behind it."""
+    for seed in SEEDS:
+        report, benign, f = attacked(seed, dtype, gross=True)
+        seen: list[Report] = []
+
+        def watched(report: Report, seen: list[Report] = seen) -> Tensor:
+            seen.append(report)
+            return report.delta[0]
+
+        made(NearestNeighbourMixing(f=f, then=Stateless(watched)), report)
+        good, near = report.delta[benign], seen[0].delta[benign]
+        low, high = (good.amin(0) - 1e-5, good.amax(0) + 1e-5)
+        assert bool(((near >= low) & (near <= high)).all()), seed
+        delta = made(NearestNeighbourMixing(f=f, then=TrimmedMean(f=f)), report)
+        assert bool(((delta >= low) & (delta <= high)).all()), seed
 
 
 @dtypes

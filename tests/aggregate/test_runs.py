@@ -1,5 +1,6 @@
 """Aggregators in a run: what reaches them, what they remember, and what is recorded of their guarantee."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from dittofl import (
     AFL,
     IFCA,
     Attack,
+    Bucketing,
+    Bulyan,
     CentredClip,
     Clip,
     Clusters,
@@ -24,6 +27,7 @@ from dittofl import (
     Krum,
     Median,
     MultiKrum,
+    NearestNeighbourMixing,
     Report,
     Send,
     Stateless,
@@ -64,6 +68,9 @@ def test_an_aggregator_is_told_which_devices_report(engine: Any) -> None:
         (Clip(then=Krum(ratio=0.2)), [False, False, False]),
         (TrimmedMean(f=2), [False, False, True]),
         (Clip(then=Clip(then=TrimmedMean(f=2))), [False, False, True]),
+        (Bulyan(f=1), [True, True, True]),
+        (NearestNeighbourMixing(f=2, then=Krum(f=1)), [False, False, True]),
+        (Bucketing(size=2, then=TrimmedMean(f=1)), [False, False, True]),
         (Median(), [False, False, False]),
         (lambda report: report.delta.mean(0), [False, False, False]),
     ],
@@ -91,6 +98,9 @@ def test_a_group_of_reports_has_a_guarantee_of_its_own() -> None:
         (KNorm(f=5), 6),
         (KLoss(f=9), 10),
         (TrimmedMean(f=3), 7),
+        (Bulyan(f=2), 9),
+        (NearestNeighbourMixing(f=3), 7),
+        (Bucketing(size=5, then=Krum(f=1)), 6),
         (Clip(then=KNorm(f=2, then=TrimmedMean(f=2))), 7),
     ],
     ids=str,
@@ -106,8 +116,9 @@ def test_a_cohort_that_is_too_small_from_the_start_is_refused(rule: Any, least: 
 def test_what_is_left_of_a_cohort_is_always_aggregated(m: int, f: int) -> None:
     """Senders of NaN can leave fewer reports than f at any time."""
     given = Report(normal(m, 4, seed=m), torch.ones(m), torch.ones(m))
-    rules: list[Any] = [kind(f=f) for kind in (Krum, MultiKrum, KNorm, KLoss, TrimmedMean)]
-    for rule in [*rules, *(Clip(then=its) for its in rules), GeometricMedian(), CentredClip(), Median()]:
+    kinds: list[Any] = [Krum, MultiKrum, KNorm, KLoss, TrimmedMean, NearestNeighbourMixing, Bulyan]
+    rules: list[Any] = [kind(f=f) for kind in kinds]
+    for rule in [*rules, *(Clip(then=its) for its in rules), GeometricMedian(), CentredClip(), Bucketing(size=2)]:
         for report in (
             given,
             given._replace(delta=given.delta[:1].repeat(m, 1)),
@@ -116,6 +127,27 @@ def test_what_is_left_of_a_cohort_is_always_aggregated(m: int, f: int) -> None:
             delta, _ = rule(report, rule.init(given.delta[0]))
             low, high = report.delta.amin(0) - 1e-12, report.delta.amax(0) + 1e-12
             assert bool(((delta >= low.clamp(max=0)) & (delta <= high.clamp(min=0))).all()), rule
+
+
+def test_buckets_are_drawn_anew_by_round_seed_and_place() -> None:
+    given = Report(torch.eye(12, dtype=torch.float64), torch.ones(12), place=torch.arange(12))
+
+    def buckets(rule: Bucketing, report: Report, rounds: int) -> list[list[list[int]]]:
+        seen: list[Report] = []
+
+        def watched(report: Report) -> Tensor:
+            seen.append(report)
+            return report.delta[0]
+
+        watching, state = replace(rule, then=Stateless(watched)), rule.init(report.delta[0])
+        for _ in range(rounds):
+            state = watching(report, state)[1]
+        return [sorted(torch.nonzero(row).flatten().tolist() for row in its.delta) for its in seen]
+
+    drawn = buckets(Bucketing(size=4), given, 3)
+    assert all(len(its) == 3 and sorted(k for part in its for k in part) == list(range(12)) for its in drawn)
+    assert len({str(its) for its in drawn}) == 3
+    assert buckets(Bucketing(size=4, seed=1), given, 3) != drawn
 
 
 def test_ties_go_to_the_earliest_row() -> None:
@@ -129,7 +161,13 @@ def test_ties_go_to_the_earliest_row() -> None:
     assert torch.equal(MultiKrum(f=2)(given, ())[0], rows[:2].mean(0))
 
 
-REMEMBERING = [AFL(lr=0.3), CentredClip(), CentredClip(by=AFL(lr=0.3)), Clip(then=MultiKrum(f=1, then=AFL(lr=0.3)))]
+REMEMBERING = [
+    AFL(lr=0.3),
+    Bucketing(size=2, then=CentredClip()),
+    CentredClip(),
+    CentredClip(by=AFL(lr=0.3)),
+    Clip(then=MultiKrum(f=1, then=AFL(lr=0.3))),
+]
 
 
 @pytest.mark.parametrize("rule", REMEMBERING, ids=str)
