@@ -36,7 +36,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--dry-run", is_flag=True, help="Print the spec in full, and what it needs; train nothing.")
 def run(**given: Any) -> None:
-    """Train each SPEC: a TOML file, a preset's name, or the folder of a run."""
+    """Train specs. Each SPEC is a TOML file, a preset's name, or the folder of a run."""
     from dittofl.cli.running import run as go
 
     go(**given)
@@ -56,7 +56,7 @@ def list_(what: str | None) -> None:
 @click.option("--out", type=PATH, help="The page (default: report.html in the first folder).")
 @click.option("--figures", type=PATH, help="Also draw each figure as SVG and PNG into this folder.")
 def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None) -> None:
-    """A table and one self-contained page over runs, or folders of runs."""
+    """A table and one page over runs. RUN is the folder of one, or of several; the page is one file."""
     from dittofl.cli.reading import report as go
 
     go(list(runs), out, figures)
@@ -67,7 +67,7 @@ def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None) -> No
 @click.option("--metric", help="What to compare (default: accuracy, or loss where there is none).")
 @click.option("--against", metavar="MODEL|RUN:MODEL", help="The reference (default: global of the first run).")
 def compare(runs: tuple[Path, ...], metric: str | None, against: str | None) -> None:
-    """Paired differences by device between the models of runs, with 95 % intervals."""
+    """Compare models device by device. Paired differences within and between runs, with 95 % intervals."""
     from dittofl.cli.reading import compare as go
 
     go(list(runs), metric, against)
@@ -79,7 +79,7 @@ def compare(runs: tuple[Path, ...], metric: str | None, against: str | None) -> 
 @click.option("--model", default=None, help="Which model (default: the method's choice, else its first personal one).")
 @click.option("--out", type=PATH, required=True, help="A file that ends in .safetensors or .onnx.")
 def export(run: Path, device_id: str | None, model: str | None, out: Path) -> None:
-    """Write a device's personal model to a file."""
+    """Write a device's model to a file. As safetensors, or as ONNX where torch exports it."""
     from dittofl.cli.serving import export as go
 
     go(run, device_id, model, out)
@@ -92,7 +92,7 @@ def export(run: Path, device_id: str | None, model: str | None, out: Path) -> No
 @click.option("--model", default=None, help="Which model (default: the method's choice, else its first personal one).")
 @click.option("--out", type=PATH, help="A CSV file (default: the terminal).")
 def predict(run: Path, inputs: Path | None, device_id: str | None, model: str | None, out: Path | None) -> None:
-    """Predict with a device's model, on INPUTS or on the device's own test part."""
+    """Predict with a device's model. On INPUTS, or on the device's own test part."""
     from dittofl.cli.serving import predict as go
 
     go(run, inputs, device_id, model, out)
@@ -101,7 +101,7 @@ def predict(run: Path, inputs: Path | None, device_id: str | None, model: str | 
 @click.command()
 @click.argument("folder", metavar="DIR", type=PATH)
 def new(folder: Path) -> None:
-    """Write a small working example with a model and data of your own into DIR."""
+    """Begin with a small example in DIR. It has a model and data of your own, and runs as it is."""
     from dittofl.cli.starting import new as go
 
     go(folder)
@@ -128,7 +128,7 @@ def new(folder: Path) -> None:
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--as-is", is_flag=True, help="Run nothing: write what the runs in --out say.")
 def reproduce(**given: Any) -> None:
-    """Make what is missing of the paper's tables and figures: NAME is table1 … table12 or figure2 … figure9."""
+    """The paper's tables and figures. Make what is missing: NAME is table1 … table12 or figure2 … figure9."""
     from dittofl.cli.reproduce import reproduce as go
 
     go(**given)

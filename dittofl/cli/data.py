@@ -10,7 +10,7 @@ PATH = click.Path(path_type=Path)
 
 @click.group()
 def data() -> None:
-    """Data sets: what there is, where it lies, how it is dealt out to devices.
+    """Data sets and their files. What there is, where it lies, how it is dealt out to devices.
 
     NAME is a data set, or a spec, a preset or a run's folder for the data in it.
     """

@@ -30,7 +30,7 @@ FIGURE = click.option(
 
 @click.group()
 def theory() -> None:
-    """The paper's theory: the best λ and its error, exact and simulated, and how fast v_k converges."""
+    """The paper's theory. The best λ and its error, exact and simulated, and how fast v_k converges."""
 
 
 def problem(command: Any) -> Any:

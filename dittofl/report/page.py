@@ -16,7 +16,7 @@ from dittofl.report import charts, series
 from dittofl.report.conditions import Condition, conditions, lead_metric, lead_model, lower_is_better
 from dittofl.report.interval import number
 from dittofl.report.results import Result
-from dittofl.report.setting import setting
+from dittofl.report.setting import setting, told
 from dittofl.report.tables import overview
 from dittofl.report.verdict import headline, verdict
 
@@ -30,6 +30,7 @@ class Part:
 
     title: str
     setting: tuple[str, str]
+    attack: str
     verdict: str
     lead: str
     glance: str
@@ -76,6 +77,7 @@ def _part(condition: Condition, metric: str, places: dict[str, int], ends: tuple
     last = condition.runs[0]
     return Part(
         title=condition.title, setting=setting(condition), lead=lead or GLOBAL,
+        attack=told(last.spec["attack"]) if "attack" in last.spec else "no attack",
         verdict="" if lead is None else verdict(condition, lead, metric),
         glance=charts.glance(condition, metric, places, ends),
         curves=charts.curves(condition, metric, places), histograms=charts.histograms(condition, metric, places),
