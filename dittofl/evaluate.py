@@ -1,6 +1,6 @@
 """What w and every personal model are worth to each device."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -66,12 +66,17 @@ class Evaluation:
         benign, never = int((~self.malicious).sum()), int((self.visits == 0).sum())
         unseen = f", {never} never visited" if never else ""
         yield f"round {self.t}, {benign} benign of {len(self.ids)} devices{unseen}"
-        yield f"{'model':<16}{'part':<11}{'metric':<10}{'mean':>8}{'std':>8}{'worst10':>9}{'weighted':>10}"
+        yield _row("model", "part", "metric", *(f"{name:>9}" for name in ("mean", "std", "worst10", "weighted")))
         for (model, part), scores in self.values.items():
             for metric in scores:
                 s = self.summary(model, metric, part)
-                numbers = f"{s.mean:>8.4f}{s.std:>8.4f}{s.worst10:>9.4f}{s.weighted_mean:>10.4f}"
-                yield f"{model:<16}{part:<11}{metric:<10}{numbers}"
+                yield _row(
+                    model, part, metric, *(f"{its:>9.4f}" for its in (s.mean, s.std, s.worst10, s.weighted_mean))
+                )
+
+
+def _row(model: str, part: str, metric: str, *numbers: str) -> str:
+    return " ".join((f"{model:<15} {part:<10} {metric:<9}", *numbers))
 
 
 def evaluate(run: "Federated", parts: tuple[Part, ...]) -> Evaluation:
@@ -80,7 +85,7 @@ def evaluate(run: "Federated", parts: tuple[Part, ...]) -> Evaluation:
         require(part in ("train", "validation", "test"), f"a part is 'train', 'validation' or 'test', got {part!r}")
     everyone = np.arange(run.federation.K)
     values = {(model, part): scores(run, model, everyone, part) for part in parts for model in run.solvers}
-    choices = {name: chosen(run, name, everyone) for name in run.choices}
+    choices = {name: chosen(run, name, everyone, values) for name in run.choices}
     for name, picks in choices.items():
         for part in parts:
             among = {model: values[model, part] for model in run.method.choose[name].among}
@@ -97,10 +102,12 @@ def evaluate(run: "Federated", parts: tuple[Part, ...]) -> Evaluation:
     )
 
 
-def chosen(run: "Federated", name: str, ids: Ints) -> NDArray[np.str_]:
-    """The row that each device chooses on its own validation data."""
-    choice = run.method.choose[name]
-    candidates = [scores(run, model, ids, "validation") for model in choice.among]
+def chosen(
+    run: "Federated", name: str, ids: Ints, known: Mapping[tuple[str, Part], Scores] | None = None
+) -> NDArray[np.str_]:
+    """The row that each device chooses on its own validation data; `known` holds scores that are made already."""
+    choice, made = run.method.choose[name], known or {}
+    candidates = [made.get((model, "validation")) or scores(run, model, ids, "validation") for model in choice.among]
     accuracy = np.stack([one["accuracy"] for one in candidates]) if "accuracy" in candidates[0] else None
     picks = choice.pick(
         run.federation.sizes("validation")[ids], accuracy, np.stack([one["loss"] for one in candidates])

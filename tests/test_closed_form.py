@@ -179,6 +179,7 @@ def test_a_step_that_diverges_is_warned_of(solver: Callable[..., Any], lr: Any) 
     ):
         solver(4.0, lr)
     Ditto(lam=1e9, lr=lr, proximal=True)
+    Ditto(lam=1e9, lr=lr, through=(Adam(),))  # whose steps are not those of the quadratic
 
 
 @engines

@@ -303,6 +303,36 @@ def test_a_choice_made_by_evaluation_changes_nothing() -> None:
     assert same(everything(never), everything(always))
 
 
+@engines
+def test_validation_is_scored_once_for_all_choices(engine: Any) -> None:
+    personal, rule = lambda_rule(strong=False, lr=0.5)
+    choices = {"rule": rule, "first": Choose(among=("lam=1", "lam=2"), few="lam=1")}
+    result = run(TASK, federation(), method(personal=personal, choose=choices), engine=engine)
+    outputs, scored = result.engine.outputs, []
+
+    def noted(models: Tensor, ids: Any, part: Any) -> Tensor:
+        scored.append(part)
+        return outputs(models, ids, part)
+
+    result.engine.outputs = noted  # type: ignore[method-assign]
+    both = result.evaluate("test", "validation")
+    assert sorted(scored) == ["test"] * 4 + ["validation"] * 4  # w and the three candidates
+    result.engine.outputs = outputs  # type: ignore[method-assign]
+    for name in choices:
+        assert both.choices[name].tolist() == result.evaluate("test").choices[name].tolist()
+
+
+def test_columns_of_a_table_stand_apart() -> None:
+    """Also where numbers are large and names long."""
+    huge, name = {"a": [1e5, -1e5], "b": [3e5, 1e5]}, "a-model-with-a-long-name"
+    how = Method(local=SGD(lr=1e-9), personal={name: Local(lr=1e-9)})
+    evaluation = run(Task(Point(), half_square), points(huge), how, rounds=1).evaluate("train")
+    for line, model in zip(str(evaluation).splitlines()[2:], ("global", name), strict=True):
+        s = evaluation.summary(model, "loss", "train")
+        numbers = (f"{its:.4f}" for its in (s.mean, s.std, s.worst10, s.weighted_mean))
+        assert line.split() == [model, "train", "loss", *numbers]
+
+
 # Devices that were never visited
 
 

@@ -43,9 +43,8 @@ class Choose:
         self, n: NDArray[np.int64], accuracy: NDArray[np.float64] | None, loss: NDArray[np.float64]
     ) -> NDArray[np.int64]:
         """The chosen index into `among` for each device; accuracy and loss are [candidates, K] on validation data."""
-        loss = np.where(np.isnan(loss), np.inf, loss)
-        accuracy = -loss if accuracy is None else np.where(np.isnan(accuracy), -np.inf, accuracy)
-        # lexsort's last key leads; a remaining tie goes to the earlier candidate.
+        accuracy = -loss if accuracy is None else accuracy
+        # lexsort's last key leads, NaN (of a model that diverged) sorts last, and a tie goes to the earlier candidate.
         best = np.lexsort((loss, -accuracy), axis=0)[0]
         return np.where(n < self.enough, self.among.index(self.few), best)
 
