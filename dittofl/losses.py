@@ -94,7 +94,7 @@ def aligned(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     unless it holds class numbers."""
     if out.dim() == y.dim() + 1 and out.shape[-1] == 1:
         out = out.squeeze(-1)
-    return (out, y) if out.dim() > y.dim() else (out, y.to(out.dtype))
+    return (out, y) if out.dim() > y.dim() or y.dtype == out.dtype else (out, y.to(out.dtype))
 
 
 def infer(loss: Loss, out: Tensor, y: Tensor) -> Target:

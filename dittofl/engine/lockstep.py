@@ -121,14 +121,21 @@ def answer(objective: Objective, turn: Turn, points: Tensor, feed: Feed, w: Tens
         key = feed.key if train and objective.drops else weight.new_zeros(len(points))
         value = _value(objective, turn, w, penalised=a == 0 and turn.of is None)
         one: Callable[..., Any] = grad_and_value(value) if turn.grad else value
-        # y is mapped over the points too, though the same for all: torch's rules for the regression losses need it.
-        shared = y.unsqueeze(1).expand(-1, points.shape[1], *y.shape[1:])
-        result = vmap(vmap(one, in_dims=(0, None, 0, None, None)))(points, x, shared, weight, key)
+        result = _everywhere(one, points, x, y, weight, key)
         if turn.grad:
             f, g = f + result[1], result[0] if g is None else g + result[0]
         else:
             f = f + result
     return f, g
+
+
+def _everywhere(one: Callable[..., Any], points: Tensor, x: Inputs, y: Tensor, *rest: Any) -> Any:
+    """A function of one row and one device's samples, at points [c, S, P]."""
+    if points.shape[1] == 1:  # a level of mapping less: a sixth of the time for linear models
+        return pytree.tree_map(lambda its: its.unsqueeze(1), vmap(one)(points[:, 0], x, y, *rest))
+    # y is mapped over the points too, though the same for all: torch's rules for the regression losses need it.
+    shared = y.unsqueeze(1).expand(-1, points.shape[1], *y.shape[1:])
+    return vmap(vmap(one, in_dims=(0, None, 0, None, None)))(points, x, shared, *rest)
 
 
 def _value(objective: Objective, turn: Turn, w: Tensor, *, penalised: bool) -> Callable[..., Tensor]:

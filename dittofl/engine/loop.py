@@ -1,7 +1,6 @@
 """The plain engine: one device after the other. The oracle of every test, and the fastest for convolutions on a CPU."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,6 @@ from dittofl.inputs import Inputs
 from dittofl.module import call, trained
 from dittofl.types import Ask, Down, Ints, Sent, Solver, State
 
-STAY = nullcontext()
 GROUP = 2**22  # elements of rows that are fetched at a time
 
 
@@ -44,16 +42,19 @@ class LoopEngine:
     def on(self, setting: Setting) -> "LoopEngine":
         return LoopEngine(setting)
 
+    @torch.enable_grad()
     def visit(self, visit: Visit) -> Sent | None:
         plan = Plan(self.setting, visit)
         shelf = Shelf(self.setting, plan)
+        w, extra, t, _, layout = visit.down
         sent: list[Sent] = []
         for group in self._groups(len(visit.ids), shelf.most):
             ids, turns = visit.ids[group], shelf.group(group)
+            n = self.setting.stream.n[ids].tolist()
             stores = {name: visit.rows[name].get(ids).unbind() for name in visit.solvers}
             kept: dict[str, list[Tensor]] = {name: [] for name in stores}
-            for b, (a, k) in enumerate(zip(group.tolist(), ids.tolist(), strict=True)):
-                down = visit.down._replace(n=int(self.setting.stream.n[k]))
+            for b, a in enumerate(group.tolist()):
+                down = Down(w, extra, t, n[b], layout)
                 rows = {name: its[b] for name, its in stores.items()}
                 states = self._walk(visit.solvers, rows, down, turns(b))
                 if visit.lead is not None:
@@ -85,12 +86,12 @@ class LoopEngine:
     ) -> tuple[Tensor, Tensor | None]:
         """Losses f [points] and gradients g [points, P]."""
         value = self._whole if samples.key is None else self._minibatch
-        with STAY if torch.is_grad_enabled() == ask.grad else torch.set_grad_enabled(ask.grad):
-            answers = [value(point, ask, down, samples) for point in points]
-        if len(answers) == 1:
-            f, g = answers[0]
-            return f[None], g[None] if ask.grad else None
-        return torch.stack([f for f, _ in answers]), torch.stack([g for _, g in answers]) if ask.grad else None
+        if len(points) == 1 and ask.grad:  # what most solvers ask, without a copy
+            f, g = value(points[0], ask, down, samples)
+            return f[None], g[None]
+        with torch.set_grad_enabled(ask.grad):
+            fs, gs = zip(*[value(point, ask, down, samples) for point in points], strict=True)
+        return torch.stack(fs), torch.stack(gs) if ask.grad else None
 
     def _minibatch(self, point: Tensor, ask: Ask, down: Down, samples: Samples) -> tuple[Tensor, Tensor]:
         """F(point) and ∇F(point) on one minibatch, in training mode."""
@@ -126,8 +127,8 @@ class LoopEngine:
             return f, f
         # The mean's gradient is given, not traced: one node less for autograd to walk.
         grads = torch.autograd.grad(outputs, self.parameters, weights, allow_unused=True)
-        flat = [torch.zeros_like(p) if g is None else g for g, p in zip(grads, self.parameters, strict=True)]
-        return f, torch.cat([g.reshape(-1) for g in flat])
+        pairs = zip(grads, self.parameters, strict=True)
+        return f, torch.cat([(torch.zeros_like(p) if g is None else g).reshape(-1) for g, p in pairs])
 
     def _weights(self, count: int, n: int) -> Tensor:
         """1/n for each sample; made once, as minibatches have few sizes."""
@@ -183,9 +184,9 @@ def _collect(sent: list[Sent], one: Sent, a: int, m: int) -> None:
     """Fills in the a-th row of the cohort's matrix, so that no second copy of it is ever held."""
     if not sent:
         sent.append(Sent(_matrix(m, one.delta), None if one.extra is None else _matrix(m, one.extra)))
-    for rows, part in zip(sent[0], one, strict=True):
-        if rows is not None and part is not None:
-            rows[a] = part
+    sent[0].delta[a] = one.delta
+    if sent[0].extra is not None and one.extra is not None:
+        sent[0].extra[a] = one.extra
 
 
 def _stack(rows: list[Tensor]) -> Tensor:

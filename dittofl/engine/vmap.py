@@ -14,6 +14,7 @@ from dittofl.engine.columns import columned
 from dittofl.engine.compiler import compiles
 from dittofl.engine.feeds import Feed, Feeds, Lazy
 from dittofl.engine.lockstep import Turn, answer, mapped, script, walk
+from dittofl.engine.pages import keep_pages
 from dittofl.engine.rows import Rows
 from dittofl.engine.setting import PART_OF, Key, Plan, Setting, Visit
 from dittofl.errors import flag, whole
@@ -62,6 +63,8 @@ class VmapEngine:
             self.objective = replace(self.objective, module=columned(self.objective.module))
         self.feeds = Feeds(setting, static=self.compiled)
         self.chunks = Chunks(setting, how.chunk, compiled=self.compiled)
+        if setting.device.type == "cpu":
+            keep_pages()
 
     def on(self, setting: Setting) -> "VmapEngine":
         return VmapEngine(self.how, setting)
