@@ -6,7 +6,7 @@ and exact. Where weights go with the values, each column is sorted instead.
 """
 
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -41,7 +41,7 @@ def merge_exchange(m: int) -> Iterator[tuple[int, int]]:
         p >>= 1
 
 
-@cache
+@lru_cache(maxsize=16)
 def network(m: int, first: int, last: int) -> tuple[Comparison, ...]:
     """The comparisons that bring the first … last smallest of m rows to their places; others are left out."""
     read = set(range(first, last + 1))
