@@ -61,7 +61,7 @@ class CentredClip:
     def combine(self, cohort: Cohort, state: Centre) -> tuple[Vector, State]:
         (p, c), by = self.by.weigh(cohort, state.by)
         rows, v = cohort.scaled(c), state.v
-        away = rows.norms(v)
+        away = rows.norms(v, rough=True)
         most = median(away) if self.norm is None else self.norm
         moved = p * bounded(away, most)
         if self.steps > 1:

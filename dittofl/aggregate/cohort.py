@@ -11,9 +11,11 @@ from torch import Tensor
 from dittofl.errors import require
 from dittofl.types import Aggregator, Report, State, Vector
 
-BLOCK = 2**20  # elements of a block of columns, which should stay in a CPU's last cache
+BLOCK = 2**19  # elements of a block of columns, which should stay in a CPU's cache
 MORE = 16  # a GPU takes as many times more
-GROUPS = 4  # of rows, so that little more than half of a symmetric matrix is computed
+GROUPS = 4  # of rows, or a few more: little more than half of a symmetric matrix is then computed
+KERNEL = 24  # rows that matrix products of a CPU are made of: other groups cost a fifth more
+SMALL = 1e-15  # below it, and above 1/it, squares may not fit into float32
 LARGE = 1e140  # beyond this a square, or the sum of many, does not fit into float64
 
 
@@ -77,17 +79,18 @@ class Cohort:
         rows, columns = (index.to(self.whole.delta.device) for index in (self.which, columns))
         return self.whole.delta[rows[:, None], columns].double().cpu() * self.c[:, None]
 
-    def blocks(self, dtype: torch.dtype, most: int = BLOCK) -> Iterator[tuple[slice, Tensor]]:
-        """All columns, a block [m, …] at a time, which is the caller's until the next."""
+    def blocks(self, dtype: torch.dtype, most: int = BLOCK, *, read: bool = False) -> Iterator[tuple[slice, Tensor]]:
+        """All columns, a block [m, …] at a time: the caller's until the next, or Δ's own where it only reads."""
         delta, m = self.whole.delta, len(self)
         width = max(64, (MORE if delta.is_cuda else 1) * most // max(m, 1))
         rows = None if m == len(delta) and bool((self.which.diff() == 1).all()) else self.which.to(delta.device)
         c = None if bool((self.c == 1).all()) else self.c.to(delta.device, dtype)[:, None]
-        room = delta.new_empty((m, min(width, self.P)), dtype=dtype)
+        copied = not read or c is not None or dtype != delta.dtype
+        room = delta.new_empty((m, min(width, self.P) if copied else 0), dtype=dtype)
         for start in range(0, self.P, width):
             at = slice(start, min(start + width, self.P))
-            block = room[:, : at.stop - start]
-            block.copy_(delta[:, at] if rows is None else delta[rows, at])
+            block = delta[:, at] if rows is None else delta[rows, at]
+            block = room[:, : at.stop - start].copy_(block) if copied else block
             yield at, block if c is None else block.mul_(c)
 
     def sum(self, p: Tensor) -> Vector:
@@ -97,12 +100,19 @@ class Cohort:
         used = torch.nonzero(a)
         return delta[int(used)] * float(a[int(used)]) if len(used) == 1 else a.to(delta) @ delta
 
-    def norms(self, about: Vector | None = None) -> Tensor:
-        """‖row_i − about‖ [m], or of the rows themselves."""
+    def norms(self, about: Vector | None = None, *, rough: bool = False) -> Tensor:
+        """‖row_i − about‖ [m], or of the rows themselves.
+
+        `rough` ones of float32 are right to 6 digits and take half the time: enough to scale rows by, not to choose.
+        """
+        dtype = self.whole.delta.dtype if rough else torch.float64
         square = self.c.new_zeros(len(self)).to(self.whole.delta.device)
-        for at, block in self.blocks(torch.float64):
-            square += torch.linalg.vector_norm(block if about is None else block.sub_(about[at]), dim=1).square_()
+        for at, block in self.blocks(dtype, read=about is None):
+            away = block if about is None else block.sub_(about[at])
+            square += torch.linalg.vector_norm(away, dim=1).double().square_()
         norms = square.sqrt().cpu()
+        if dtype != torch.float64 and not bool(((norms > SMALL) & (norms < 1 / SMALL)).all()):
+            return self.norms(about)
         if self.whole.delta.dtype == torch.float64:
             for i in torch.nonzero((norms < 1 / LARGE) | ~(norms < LARGE)).flatten().tolist():
                 norms[i] = self._norm(i, about)
@@ -123,7 +133,8 @@ class Cohort:
     def _gram(self, about: int | Vector, limit: float | None) -> Tensor:
         m = len(self)
         gram = self.c.new_zeros(m, m).to(self.whole.delta.device)
-        cuts = sorted({*range(0, m, -(-m // GROUPS)), m})
+        rows = KERNEL * max(1, m // (GROUPS * KERNEL))
+        cuts = [*range(0, max(1, m - rows // 2), rows), m]
         for at, block in self.blocks(torch.float64):
             block = block if limit is None else block.clamp_(-limit, limit)
             block -= block[about].clone() if isinstance(about, int) else about[at]

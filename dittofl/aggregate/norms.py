@@ -50,7 +50,7 @@ class Clip:
         return chain.vouched(self.then, m)
 
     def reduce(self, cohort: Cohort) -> Cohort:
-        norms = cohort.norms()
+        norms = cohort.norms(rough=True)
         most = median(norms) if self.norm is None else self.norm
         return cohort.scaled(torch.where(norms > most, most / norms, 1.0))
 

@@ -46,5 +46,5 @@ class QFFL:
         loss = cohort.loss.clamp(min=LEAST)
         worst, share = loss.max(), loss / loss.max()  # powers of shares do not overflow
         p = share**self.q
-        bound = self.q * share ** (self.q - 1) * cohort.norms().square() / (self.lr * worst)
+        bound = self.q * share ** (self.q - 1) * cohort.norms(rough=True).square() / (self.lr * worst)
         return Weights(p / p.sum(), ones(cohort) * p.sum() / (p + bound).sum()), state
