@@ -7,7 +7,6 @@ from typing import NamedTuple, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from dittofl.attack import Attack
 from dittofl.attack.backdoor import triggered
@@ -20,7 +19,7 @@ from dittofl.inputs import each
 from dittofl.measure import BACKDOOR, device_losses
 from dittofl.method import GLOBAL, Method
 from dittofl.optimiser import check_rates
-from dittofl.reports import begun, combined, guaranteed, sound, stepped
+from dittofl.reports import begun, combined, guaranteed, kept_of, restored, sound, stepped
 from dittofl.types import Aggregator, Down, Ints, Report, Sent
 
 How = Auto | Loop | Vmap
@@ -131,9 +130,8 @@ class Federated:
 
     def state(self) -> dict[str, Tensor]:
         """All that the next round depends on, but for t and the devices' rows: w, w⁰, visits, what the server keeps."""
-        kept = {"aggregator": self.aggregator_state, "server": self.server_state}
-        leaves = {f"{name}.{i}": leaf for name, its in kept.items() for i, leaf in enumerate(pytree.tree_leaves(its))}
-        return {"w": self.w, "w0": self.w0, "visits": torch.from_numpy(self.visits), **leaves}
+        kept = kept_of("aggregator", self.aggregator_state) | kept_of("server", self.server_state)
+        return {"w": self.w, "w0": self.w0, "visits": torch.from_numpy(self.visits), **kept}
 
     def restore(self, saved: Saved) -> None:
         """Goes on where an equal run was saved."""
@@ -147,15 +145,11 @@ class Federated:
             return there.to(here.device)  # type: ignore[union-attr]
 
         mine = self.state()
+        require(mine.keys() == saved.state.keys(), "the saved state has other parts than this run's: start anew")
         found = {name: like(name, tensor) for name, tensor in mine.items()}
         self.t, self.w, self.w0, self.visits = saved.t, found["w"], found["w0"], found["visits"].numpy().copy()
-        self.aggregator_state, self.server_state = (
-            pytree.tree_unflatten([leaf for key, leaf in found.items() if key.startswith(f"{name}.")], spec)
-            for name, spec in (
-                ("aggregator", pytree.tree_structure(self.aggregator_state)),
-                ("server", pytree.tree_structure(self.server_state)),
-            )
-        )
+        self.aggregator_state = restored("aggregator", self.aggregator_state, found)
+        self.server_state = restored("server", self.server_state, found)
         for name, store in self.rows.items():
             store.first = self.solvers[name].init(self.w0)
             for ids, values in saved.rows.get(name, ()):

@@ -1,12 +1,14 @@
 """A cohort's reports on the server: which are sound, and what the aggregator makes of them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from dittofl.aggregate.chain import vouched
-from dittofl.errors import InputError, blamed, short
+from dittofl.errors import InputError, blamed, require, short
 from dittofl.types import Aggregator, Grouping, Receiving, Report, Server
 
 
@@ -48,6 +50,30 @@ def begun(aggregator: Aggregator, server: Server, w0: Tensor) -> Any:
     if isinstance(server, Grouping):
         return tuple(aggregator.init(w0) for _ in range(server.groups))
     return aggregator.init(w0)
+
+
+def kept_of(who: str, state: Any) -> dict[str, Tensor]:
+    """A state's tensors and numbers by name, as a checkpoint holds them; None needs no place there.
+
+    >>> kept_of("server", (torch.ones(1), None, 2))
+    {'server.0': tensor([1.]), 'server.2': tensor(2)}
+    """
+    leaves = {f"{who}.{i}": leaf for i, leaf in enumerate(pytree.tree_leaves(state)) if leaf is not None}
+    for leaf in leaves.values():
+        sound = isinstance(leaf, Tensor | int | float)
+        require(sound, f"the {who}'s state holds {short(leaf)}, which no checkpoint can: keep tensors, numbers or None")
+    # Python's floats have more digits than torch's default has.
+    return {name: torch.tensor(its, dtype=torch.float64) if isinstance(its, float) else torch.as_tensor(its)
+            for name, its in leaves.items()}  # fmt: skip
+
+
+def restored(who: str, state: Any, found: Mapping[str, Tensor]) -> Any:
+    """A state of the same structure, from what was kept of it."""
+    leaves, structure = pytree.tree_flatten(state)
+    there = [None if leaf is None else found[f"{who}.{i}"] for i, leaf in enumerate(leaves)]
+    back = [its if leaf is None or isinstance(leaf, Tensor) else type(leaf)(its.item())  # type: ignore[union-attr]
+            for leaf, its in zip(leaves, there, strict=True)]  # fmt: skip
+    return pytree.tree_unflatten(back, structure)
 
 
 def combined(aggregator: Aggregator, server: Server, report: Report, state: Any) -> tuple[Tensor, Any]:

@@ -68,6 +68,7 @@ class Running:
         self.kept = folder.checkpoints(spec)
         self.rounds = setup.federate(self.kept.load())
         self.run = self.rounds.run
+        self.state = self.remembered()
         wanted = spec.experiment.parts
         self.parts = [part for part in parts_of(self.run.federation) if part in wanted]
         require(self.parts, f"no device has samples of parts={list(wanted)}, which are to be evaluated: name others")
@@ -90,6 +91,11 @@ class Running:
         """Rounds until the last, or until a signal has asked to stop."""
         every, at = self.spec.experiment.eval_every, set(self.spec.experiment.eval_at or ())
         for run in self.rounds:
+            if self.remembered() != self.state:
+                raise InputError(
+                    f"the state of aggregator or server has other parts after round {run.t} than before, so no run "
+                    "could go on: keep its structure, or take --checkpoint-every 0"
+                )
             self.kept.visited(run.history[-1].cohort)
             self.record.round(run)
             if (run.t % every == 0 or run.t in at) and run.t < self.rounds.last:
@@ -104,6 +110,10 @@ class Running:
                     f"saved in {self.folder.path}" if self.pace.every > 0 else "not saved, as no checkpoints are kept"
                 )
                 raise StoppedError(f"stopped after round {run.t} of {self.rounds.last}, {saved}")
+
+    def remembered(self) -> list[str]:
+        """What a checkpoint holds beside rows, where there are any checkpoints."""
+        return list(self.run.state()) if self.pace.every > 0 else []
 
     def save(self) -> None:
         """A checkpoint of this round, where there is none yet."""

@@ -60,6 +60,7 @@ SET = [
     ("method.aggregate=task:midle", "did you mean 'middle'"),
     ("method.aggregate={kind='task:trimmed',cut=1,by=2}", "trimmed has no parameter 'by'"),
     ("method.aggregate={kind='task:trimmed',cut=0.5}", "the aggregator fails"),
+    ("method.aggregate=task:Wordy", "the aggregator's state holds 'so far', which no checkpoint can"),
     ("method.server=Ad", "did you mean 'Add'"),
     ("method.server.lr=fast", "lr"),
     ("attack=A4", "nothing is called 'A4'"),

@@ -50,17 +50,39 @@ def trimmed(report, cut):
 
 @dataclass(frozen=True, kw_only=True)
 class Remembering:
-    """δ ← β δ + (1 − β) mean: an aggregator with a state."""
+    """δ = m / (1 − βᵗ), m ← β m + (1 − β) mean: an aggregator whose state is a tensor, a number and nothing."""
 
     beta: float = 0.5
     losses = False
 
     def init(self, w0):
-        return torch.zeros_like(w0)
+        return torch.zeros_like(w0), 1.0, None
 
     def __call__(self, report, state):
-        state = self.beta * state + (1 - self.beta) * report.delta.mean(0)
-        return state, state
+        m, power = self.beta * state[0] + (1 - self.beta) * report.delta.mean(0), self.beta * state[1]
+        return m / (1 - power), (m, power, None)
+
+
+class Growing:
+    """A state with another part after every round."""
+
+    losses = False
+
+    def init(self, w0):
+        return []
+
+    def __call__(self, report, state):
+        return report.delta.mean(0), [*state, report.delta.mean(0)]
+
+
+class Wordy(Growing):
+    """A state that is no tensor."""
+
+    def init(self, w0):
+        return "so far"
+
+    def __call__(self, report, state):
+        return report.delta.mean(0), state + "."
 
 
 class Heavy:

@@ -39,8 +39,11 @@ def test_what_is_saved_is_what_is_loaded(rounds: Rounds, tmp_path: Path) -> None
     state = kept.load()
     assert state is not None
     assert (state.t, kept.manifest.seconds, kept.manifest.lengths) == (5, 1.5, LENGTHS)
-    assert sorted(state.state) == sorted(run_.state()) == ["aggregator.0", "server.0", "visits", "w", "w0"]
+    assert (
+        sorted(state.state) == sorted(run_.state()) == ["aggregator.0", "aggregator.1", "server.0", "visits", "w", "w0"]
+    )
     assert all(torch.equal(state.state[name], its) for name, its in run_.state().items())
+    assert state.state["aggregator.1"].item() == 0.5**5  # a number, to its last digit
     for name, pieces in state.rows.items():
         found = {int(k): row for ids, rows in pieces for k, row in zip(ids, rows, strict=True)}
         assert sorted(found) == sorted(run_.rows[name].touched().tolist())

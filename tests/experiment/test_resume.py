@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import dittofl.experiment.run as running
-from dittofl.errors import StoppedError
+from dittofl.errors import InputError, StoppedError
 from dittofl.evaluate import Evaluation
 from dittofl.experiment.files import DiskFullError
 from dittofl.experiment.folder import opened
-from tests.experiment.small import files, run, small
+from tests.experiment.small import TABLE, files, run, small
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +152,10 @@ def test_a_full_disk_is_told_and_loses_nothing(
     again = Doing(pull)
     same(place, run(spec, place, every=1e-9, shown=again), whole)
     assert again.began > 0
+
+
+def test_a_state_that_no_run_could_go_on_from_is_refused_at_once(tmp_path: Path) -> None:
+    method = TABLE["method"] | {"aggregate": "task:Growing"}
+    with pytest.raises(InputError, match="other parts after round 1 than before"):
+        run(small(tmp_path / "code", method=method), tmp_path / "run")
+    assert run(small(tmp_path / "code", method=method), tmp_path / "other", every=0)["rounds"] == 6
