@@ -23,12 +23,12 @@ from typing import Any
 
 import torch
 
-import dittofl.experiment.run as running
 from dittofl.experiment.checkpoint import Checkpoints
 from dittofl.experiment.folder import opened
 from dittofl.experiment.progress import Lines
 from dittofl.experiment.provenance import processor
 from dittofl.experiment.record import parts_of
+from dittofl.experiment.run import execute, flags
 from dittofl.experiment.setup import Setup, build
 from dittofl.experiment.spec import Spec, load
 from dittofl.federated import Federated
@@ -77,10 +77,9 @@ def timed() -> Iterator[dict[str, float]]:
 
 def logged(spec: Spec, setup: Setup, every: float) -> tuple[float, dict[str, float]]:
     """Seconds of a run in a folder, and what they were spent on."""
-    running.build = lambda spec: setup
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as name, timed() as spent:
         begun = time.perf_counter()
-        running.execute(spec, opened(Path(name) / "run", resume=False), Lines(lambda line: None), every=every)
+        execute(spec, opened(Path(name) / "run", resume=False), Lines(lambda line: None), every=every, setup=setup)
         return time.perf_counter() - begun, spent
 
 
@@ -98,7 +97,7 @@ def main() -> None:
     given = parser.parse_args()
     change = {"rounds": given.rounds, "eval_every": given.eval_every, "device": given.device}
     spec = load(given.spec, [change], given.assignments)
-    with running.flags(spec.experiment):
+    with flags(spec.experiment):
         setup = build(spec)
         for run in setup.federate(rounds=given.warm_up):
             run.evaluate("test") if run.t == given.warm_up else None

@@ -1,7 +1,9 @@
 """`dittofl run`."""
 
+import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from dittofl.experiment.cost import Needs, needs, store
 from dittofl.experiment.folder import Folder, opened
 from dittofl.experiment.place import at
 from dittofl.experiment.progress import Bar, Lines, Quiet, Shown, clock
-from dittofl.experiment.run import execute
+from dittofl.experiment.run import execute, flags
+from dittofl.experiment.setup import Setup, build
 from dittofl.experiment.spec import Spec, load, resolve
 
 OUT = Path("runs")
@@ -41,22 +44,34 @@ def run(
                 store([(its, out or OUT)])
         return
     planned = _places(loaded, out, resume)
-    _fit([(spec, path) for spec, path in planned if not Folder(path).ended], saved=checkpoint_every > 0)
+    made = _fit([(spec, path) for spec, path in planned if not Folder(path).ended], saved=checkpoint_every > 0)
     again = "the same command and --resume" if len(planned) > 1 else None
     for spec, path in planned:
-        _one(spec, path, again=again, quiet=quiet, every=checkpoint_every)
+        _one(spec, path, partial(execute, every=checkpoint_every, setup=made.pop(path, None)), again=again, quiet=quiet)
     table([path for _, path in planned])
     if report is not None:
         page([path for _, path in planned], report)
 
 
-def _fit(planned: Sequence[tuple[Spec, Path]], *, saved: bool) -> None:
-    """Refuses runs that cannot fit, before the first of them begins."""
-    wanted = [(needs(spec), path) for spec, path in planned]
-    for its, _ in wanted:
-        its.fit()
+def _fit(planned: Sequence[tuple[Spec, Path]], *, saved: bool) -> dict[Path, Setup]:
+    """Refuses runs that cannot fit, before the first of them begins; what was built for that one, lest it be twice."""
+    known: dict[str, Needs] = {}
+    first: dict[Path, Setup] = {}
+    for spec, path in planned:
+        if (key := _but_for_the_seed(spec)) not in known:
+            with flags(spec.experiment):
+                setup = build(spec)
+            known[key] = needs(spec, setup)
+            known[key].fit()
+            first = first or {path: setup}
     if saved:
-        store(wanted)
+        store([(known[_but_for_the_seed(spec)], path) for spec, path in planned])
+    return first
+
+
+def _but_for_the_seed(spec: Spec) -> str:
+    """What runs have in common that need the same."""
+    return json.dumps([str(spec.folder), {**spec.table, "seed": 0, "name": ""}], sort_keys=True, default=str)
 
 
 def _moved(spec: Spec, folder: Path | None) -> Spec:
@@ -78,11 +93,11 @@ def _places(loaded: Sequence[tuple[str, Spec]], out: Path | None, resume: bool) 
     return [(spec, path) for path, spec in planned.items()]
 
 
-def _one(spec: Spec, path: Path, *, again: str | None, quiet: bool, every: float) -> None:
+def _one(spec: Spec, path: Path, go: Callable[..., Any], *, again: str | None, quiet: bool) -> None:
     console = Console(stderr=True)
     shown: Shown = Quiet() if quiet else Bar(console) if console.is_terminal else Lines(_line)
     try:
-        summary = execute(spec, opened(path, resume=True), shown, every=every)
+        summary = go(spec, opened(path, resume=True), shown)
     except StoppedError as stopped:
         how = again or f"`dittofl run {shlex.quote(str(path))} --resume`"
         raise StoppedError(f"{stopped}: go on with {how}") from None

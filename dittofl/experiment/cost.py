@@ -90,11 +90,11 @@ def _free(device: str) -> int:
     return int(psutil.virtual_memory().available)
 
 
-def needs(spec: Spec, *, probe: bool = False) -> Needs:
+def needs(spec: Spec, setup: Setup | None = None, *, probe: bool = False) -> Needs:
     """What a spec needs; with `probe` the time too, by a few rounds that are thrown away."""
     device = usable(spec.experiment.device)
     with flags(spec.experiment):
-        setup = build(spec)
+        setup = build(spec) if setup is None else setup
         data = sum(part.numel() * part.element_size() for part in (*parts(setup.federation.x), setup.federation.y))
         touched = min(setup.federation.K, spec.experiment.rounds * setup.cohort)
         P, item = setup.width
@@ -125,9 +125,7 @@ def _seconds(spec: Spec, setup: Setup, tries: int = 3) -> float:
     rounds.run.evaluate()
     evaluation = time.perf_counter() - times[-1]
     each = (times[-1] - times[1]) / (len(times) - 2) if len(times) > 2 else times[1] - times[0]
-    total, sizes = (
-        spec.experiment.rounds,
-        [int(setup.federation.sizes(part).sum()) for part in PARTS if part in spec.experiment.parts],
-    )
+    total = spec.experiment.rounds
+    sizes = [int(setup.federation.sizes(part).sum()) for part in PARTS if part in spec.experiment.parts]
     last = sum(sizes) / max(1, int(setup.federation.sizes("test").sum()))  # more parts than the evaluation tried here
     return times[1] - times[0] + total * each + (total // spec.experiment.eval_every + last) * evaluation

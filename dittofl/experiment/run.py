@@ -42,13 +42,16 @@ class Pace:
         self.last, self.cost = now, now - begun
 
 
-def execute(spec: Spec, folder: Folder, shown: Shown, *, every: float = 60.0) -> dict[str, Any]:
-    """Runs a spec in its folder to the end, or goes on with it, and returns the summary."""
+def execute(
+    spec: Spec, folder: Folder, shown: Shown, *, every: float = 60.0, setup: Setup | None = None
+) -> dict[str, Any]:
+    """Runs a spec in its folder to the end, or goes on with it, and returns the summary; `setup` if it is made yet."""
     with folder.locked(), flags(spec.experiment):
         if folder.ended:
             return finished(spec, folder)
         with stopping() as asked:
-            return _run(spec, folder, shown, every, asked)
+            running = Running(spec, setup or build(spec), folder, shown, Pace(every, time.monotonic()))
+            return running.to_the_end(asked)
 
 
 def finished(spec: Spec, folder: Folder) -> dict[str, Any]:
@@ -65,6 +68,8 @@ class Running:
     def __init__(self, spec: Spec, setup: Setup, folder: Folder, shown: Shown, pace: Pace) -> None:
         """Goes to where it was saved; writes nothing."""
         self.spec, self.folder, self.shown, self.pace = spec, folder, shown, pace
+        self.facts = provenance(spec, setup)
+        folder.belongs(self.facts)
         self.kept = folder.checkpoints(spec)
         self.rounds = setup.federate(self.kept.load())
         self.run = self.rounds.run
@@ -76,9 +81,18 @@ class Running:
         first = self.run.federation.sizes(self.headline).nonzero()[0][:1]
         scores(self.run, GLOBAL, first, self.headline)  # so that a metric that fails does so now
 
-    def begin(self, facts: dict[str, Any]) -> None:
+    def to_the_end(self, asked: list[int]) -> dict[str, Any]:
+        """All rounds that are left; the summary."""
+        self.begin()
+        try:
+            self.go(asked)
+            return self.end(asked)
+        finally:
+            self.shown.end()
+
+    def begin(self) -> None:
         """What is written before the first round."""
-        self.folder.begin(self.spec, facts)
+        self.folder.begin(self.spec, self.facts)
         self.record = Record(self.folder, self.run.metrics, self.kept.manifest.lengths)
         self.before, self.start = self.kept.manifest.seconds, time.monotonic()
         self.shown.begin(f"{self.spec.experiment.name}, seed {self.spec.experiment.seed}", self.run.t, self.rounds.last)
@@ -123,7 +137,7 @@ class Running:
         self.kept.save(self.run, seconds=self.seconds, lengths=self.record.flush(last=True))
         self.pace.paid(begun, time.monotonic())
 
-    def end(self, facts: dict[str, Any], asked: list[int]) -> dict[str, Any]:
+    def end(self, asked: list[int]) -> dict[str, Any]:
         """The last evaluation and checkpoint, and what is written once."""
         if self.pace.every > 0:
             self.save()
@@ -131,20 +145,8 @@ class Running:
         self.run.finish()
         scored = self.run.evaluate(*self.parts)
         self.record.evaluated(scored, "benign", "all")
+        facts = read_json(self.folder.path / RUN)  # of the first start, where there were several
         return finish(self.folder, self.run, scored, facts | {"seconds": self.seconds})
-
-
-def _run(spec: Spec, folder: Folder, shown: Shown, every: float, asked: list[int]) -> dict[str, Any]:
-    setup = build(spec)
-    facts = provenance(spec, setup)
-    folder.belongs(facts)
-    running = Running(spec, setup, folder, shown, Pace(every, time.monotonic()))
-    running.begin(facts)
-    try:
-        running.go(asked)
-        return running.end(read_json(folder.path / RUN), asked)
-    finally:
-        shown.end()
 
 
 @contextmanager
