@@ -18,11 +18,14 @@ from tests.experiment.small import LR, TABLE, small
 VALUES: dict[str, Any] = {  # for parameters without a default
     "C": 2, "alpha": 0.5, "columns": [0], "count": 1, "eps": 0.1, "f": 1, "groups": 2, "held_out": "task:RARE",
     "inner": 0.1, "inner_lr": 0.1, "lam": 0.5, "lr": 0.1, "mu": 0.1, "own": ["layers.2.*"], "q": 1.0,
-    "rule": "task:middle", "sigma2": 1.0, "t": 1.0, "target": 1, "tau2": 1.0,
+    "rule": "task:middle", "sigma2": 1.0, "size": 2, "t": 1.0, "target": 1, "tau2": 1.0,
     "trigger": {"kind": "Features", "columns": [0], "value": 2.0}, "value": 2.0, "x": "task:RARE",
 }  # fmt: skip
 ONE_OF = {"A1": {"count": 2}, "A2": {"count": 2}, "A3": {"count": 2}, "Attack": {"count": 2}, "Forge": {"size": 9}}
-ONE_OF |= {name: {"f": 1} for name in ("KLoss", "KNorm", "Krum", "MultiKrum", "TrimmedMean")}
+ONE_OF |= {
+    name: {"f": 1}
+    for name in ("Bulyan", "KLoss", "KNorm", "Krum", "MultiKrum", "NearestNeighbourMixing", "TrimmedMean")
+}
 PLAIN = {key: value for key, value in TABLE["method"].items() if key in ("batch", "local")}
 
 
