@@ -97,15 +97,6 @@ class Bench:
         return bool(self.spec.get("sampling", {}).get("kind") == "BySize")
 
     @property
-    def on(self) -> str:
-        """The statistic that is compared: all test samples alike, as in the authors' program.
-
-        Its test parts of Vehicle are about equally large (what a device has beyond its train part). Where ours are cut
-        out of the train part, of which two devices hold half, the mean over devices is nearer to that.
-        """
-        return "mean" if self.data == "vehicle" and not with_test_file() else "weighted_mean"
-
-    @property
     def remarks(self) -> str:
         """What is not as in the paper."""
         other = self.data == "vehicle" and not with_test_file()

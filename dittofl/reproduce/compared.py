@@ -28,8 +28,8 @@ class Compared:
 
     @property
     def ours(self) -> Interval:
-        """Accuracy on benign devices, over seeds."""
-        return interval([row.value for row in self.rows if row.made])
+        """Sample-weighted mean accuracy over benign devices, over seeds."""
+        return interval([row.weighted_mean for row in self.rows if row.made])
 
     @property
     def std(self) -> Interval:

@@ -34,8 +34,7 @@ The tables and figures of Li, Hu, Beirami, Smith 2021, ours beside the paper's. 
 `results/` by `make results`, and `make results-check` says whether it follows from them; do not edit it.
 
 - The headline is the paper's: accuracy over all test samples of benign devices after the last round, and the standard
-  deviation of the devices' accuracies. The paper's numbers are of one run each. On Vehicle the mean over devices is
-  compared instead: the authors' test parts are about equally large, ours are cut out of very unequal train parts.
+  deviation of the devices' accuracies. The paper's numbers are of one run each.
 - Malicious devices and cohorts are those that the authors' program drew (`dittofl/reproduce/draws.py`).
 - A cell *agrees* where the paper's number is within .0155 of ours, or within the range of our last ten evaluations over
   all seeds, widened by .01 on both sides. Every other cell is listed below its table with what explains it.

@@ -35,12 +35,12 @@ class Ended:
         with (path / METRICS).open(encoding="utf-8", newline="") as file:
             self.rows = list(csv.DictReader(file))
 
-    def score(self, model: str, on: str = "weighted_mean") -> Score:
-        """The model's headline; the range is of the statistic `on`."""
+    def score(self, model: str) -> Score:
+        """The model's headline."""
         models: Mapping[str, Any] = self.summary["models"]
         require(model in models, f"{self.path} has no model {model!r}: it has {', '.join(models)}")
         its = {key: nan if value is None else float(value) for key, value in models[model]["accuracy"].items()}
-        last = self.curve(model, value=f"accuracy_{on}")[-LAST:]
+        last = self.curve(model)[-LAST:]
         known = [value for _, value in last if isfinite(value)]
         return Score(
             weighted_mean=its["weighted_mean"], mean=its["mean"], std=its["std"],

@@ -105,9 +105,7 @@ def _estimated(panel: str, problem: Point, lams: Sequence[float], trials: int = 
 def figure7(found: list[tuple[Trajectory, Ended]]) -> Iterator[Record]:
     """After the last round: w, Ditto solved jointly, and fine-tuned with each stop; the best of those by hindsight."""
     for run, its in found:
-        ends = {
-            model: its.curve(model, value=_on(run))[-1][1] for model in (GLOBAL, JOINT, *(f"{TUNED}{n}" for n in STOPS))
-        }
+        ends = {model: its.curve(model)[-1][1] for model in (GLOBAL, JOINT, *(f"{TUNED}{n}" for n in STOPS))}
         best = max((f"{TUNED}{n}" for n in STOPS), key=lambda name: ends[name])
         for model, value in ends.items():
             yield _told(run, its) | {"model": model, "accuracy": value, "chosen_with_hindsight": int(model == best)}
@@ -117,9 +115,9 @@ def figure8(found: list[tuple[Trajectory, Ended]]) -> Iterator[Record]:
     """By round: w, Ditto solved jointly, and fine-tuned from the w^t of then, each with its best stop by hindsight."""
     for run, its in found:
         for model in (GLOBAL, JOINT):
-            for t, value in its.curve(model, value=_on(run)):
+            for t, value in its.curve(model):
                 yield _told(run, its) | {"model": model, "t": t, "accuracy": value, "stop": ""}
-        curves = {n: dict(its.curve(f"{TUNED}{n}", value=_on(run))) for n in STOPS}
+        curves = {n: dict(its.curve(f"{TUNED}{n}")) for n in STOPS}
         for t in curves[STOPS[0]]:
             best = max(STOPS, key=lambda n: curves[n][t])
             yield _told(run, its) | {"model": "finetuning", "t": t, "accuracy": curves[best][t], "stop": best}
@@ -130,14 +128,10 @@ def figure9(found: list[tuple[Trajectory, Ended]]) -> Iterator[Record]:
     for run, its in found:
         losses = dict(its.curve(GLOBAL, "train", "all", "loss_weighted_mean"))
         accuracies = dict(its.curve(GLOBAL, "validation", "all"))
-        benign = dict(its.curve(GLOBAL, "test", value=_on(run)))
+        benign = dict(its.curve(GLOBAL, "test"))
         for t, loss in losses.items():
             numbers = {"train_loss": loss, "validation_accuracy": accuracies[t], "benign_test_accuracy": benign[t]}
             yield _told(run, its) | {"t": t, **numbers}
-
-
-def _on(run: Trajectory) -> str:
-    return f"accuracy_{run.bench.on}"
 
 
 def _told(run: Trajectory, its: Ended) -> dict[str, Any]:

@@ -29,13 +29,12 @@ class Row:
     attack: str
     ratio: float
     seed: int | None = None
-    weighted_mean: float = nan  # every test sample of benign devices counts once
+    weighted_mean: float = nan  # the headline: every test sample of benign devices counts once
     mean: float = nan
     std: float = nan
     paper_mean: float = nan
     paper_std: float = nan
-    compared_on: str = "weighted_mean"  # what the paper's mean is held against
-    last10_min: float = nan  # of that over the last ten evaluations
+    last10_min: float = nan  # of the weighted mean over the last ten evaluations
     last10_max: float = nan
     rounds: int | None = None
     scale: float = 1.0
@@ -52,11 +51,6 @@ class Row:
         return self.dataset, self.method, self.attack, self.ratio
 
     @property
-    def value(self) -> float:
-        """What the paper's mean is held against."""
-        return self.mean if self.compared_on == "mean" else self.weighted_mean
-
-    @property
     def made(self) -> bool:
         return self.seed is not None
 
@@ -69,7 +63,7 @@ def row(cell: Cell, out: Path) -> Row:
     bench, its = cell.section.bench, printed(cell.table, cell.section.bench.name, cell.line.label, cell.where)
     known: dict[str, Any] = {
         "table": cell.table, "dataset": bench.name, "method": cell.line.label, "attack": cell.where.attack,
-        "ratio": cell.where.ratio, "compared_on": bench.on, "paper_mean": nan if its is None else its.mean,
+        "ratio": cell.where.ratio, "paper_mean": nan if its is None else its.mean,
         "paper_std": nan if its is None or its.std is None else its.std,
         "remark": "; ".join(filter(None, ("ours: not in the paper" if cell.section.ours else "", bench.remarks))),
     }  # fmt: skip
@@ -78,7 +72,7 @@ def row(cell: Cell, out: Path) -> Row:
     if one is None or run is None or not done(run, out):
         return Row(**known, scale=cell.scale)
     found = ended(run.path(out))
-    score = found.score(one.model, bench.on)
+    score = found.score(one.model)
     return Row(
         **known, seed=cell.seed, weighted_mean=score.weighted_mean, mean=score.mean, std=score.std,
         last10_min=score.low, last10_max=score.high, rounds=run.rounds, scale=cell.scale,

@@ -81,12 +81,6 @@ def test_latex_is_balanced() -> None:
     assert told.count(r"\begin") == told.count(r"\end") == 1
 
 
-def test_the_papers_mean_is_held_against_the_statistic_of_the_row() -> None:
-    its = row(0.9, 0, mean=0.8, compared_on="mean")
-    assert cell(its).ours.mean == 0.8
-    assert cell(row(0.9, 0, mean=0.8)).ours.mean == 0.9
-
-
 @pytest.mark.parametrize("text", ["table,nothing\n1,2\n", "\x00", tidy.text([row(0.5, 0)]).replace("0.2", "x")])
 def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
