@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from dittofl import SGD, Ditto, Federated, Federation, Local, Loop, Method, Momentum, Report, Task, Vmap, federate
 from dittofl.batches import Stream
+from dittofl.federated import Saved
 from dittofl.seeds import Purpose
 from dittofl.types import State, Vector
 
@@ -163,6 +164,13 @@ def rows(run: Federated, name: str) -> Tensor:
 def everything(run: Federated) -> dict[str, Tensor]:
     """w and every row of every device."""
     return {"w": run.w.clone()} | {name: rows(run, name) for name in run.rows}
+
+
+def saved(run: Federated) -> Saved:
+    """A run between two rounds, with the rows of those devices alone that have one."""
+    kept = {name: (store.touched(), store.get(store.touched())) for name, store in run.rows.items()}
+    state = {name: tensor.clone() for name, tensor in run.state().items()}
+    return Saved(run.t, state, {name: [(ids, its.clone())] if len(ids) else [] for name, (ids, its) in kept.items()})
 
 
 def gap(a: Federated, b: Federated) -> float:

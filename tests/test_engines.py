@@ -62,6 +62,7 @@ from tests.problems import (
     rows,
     run,
     same,
+    saved,
     seeded,
     several,
     signs,
@@ -418,6 +419,35 @@ def test_a_longer_run_passes_through_a_shorter_one(engine: Any) -> None:
             assert same(everything(short), everything(long))
     assert not same(everything(short), everything(long))
     assert [d.cohort.tolist() for d in long.history[:3]] == [d.cohort.tolist() for d in short.history]
+
+
+@engines
+def test_a_run_goes_on_where_an_equal_one_was_saved(engine: Any) -> None:
+    """From the saved w⁰ too, which devices serve that were never visited: the module may by now begin elsewhere."""
+    options = {"cohort": 1, "attack": A2(count=2), "engine": engine}
+    whole, half = (run(TASK, federation(), method(), rounds=rounds, **options) for rounds in (4, 2))
+    elsewhere = Task(mlp(), CE)
+    nn.init.ones_(elsewhere.module[0].bias)  # type: ignore[index]
+    *_, resumed = federate(elsewhere, federation(), method(), rounds=4, resume=saved(half), **options)
+    assert same(everything(whole), everything(resumed))
+    assert whole.visits.tolist() == resumed.visits.tolist()
+    assert 0 in whole.visits
+    other = federate(Task(mlp(3), CE), federation(), method(server=Held()), rounds=4, **options)
+    with pytest.raises(InputError, match=r"the saved server\.0 does not belong to this run"):
+        other.run.restore(saved(half))
+
+
+class Held:
+    """A server with a state, which the others lack."""
+
+    def init(self, w0: Tensor, K: int) -> Tensor:
+        return torch.zeros(K)
+
+    def down(self, state: Tensor) -> None:
+        return None
+
+    def step(self, w: Tensor, delta: Tensor, report: Any, state: Tensor) -> tuple[Tensor, Tensor]:
+        return w + delta, state
 
 
 @pytest.mark.parametrize("engine", [Vmap(chunk=1), Vmap(chunk=2), Vmap(fuse=False)], ids=str)
