@@ -159,10 +159,11 @@ def test_further_minibatches_are_not_those_of_the_round() -> None:
     data = federation(binary, {"b": (64, 0, 0)})
     stream = Stream(data, 0, 4)
     ones, others = (
-        [stream.take(purpose, np.array([0]), np.array([j])).of(0).tolist() for j in range(16)]
+        [stream.take(purpose, np.array([0]), np.array([j])) for j in range(16)]
         for purpose in (Purpose.ROUND, Purpose.FURTHER)
     )
-    assert not any(batch in others for batch in ones)
+    assert not any(one.of(0).tolist() == other.of(0).tolist() for one in ones for other in others)
+    assert len({int(batch.key[0]) for batch in (*ones, *others)}) == 32  # nor are their dropout masks
 
 
 def test_a_small_device_uses_all_it_has_in_every_step() -> None:
