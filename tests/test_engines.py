@@ -461,6 +461,17 @@ def test_draws_do_not_depend_on_the_engine(engine: Vmap) -> None:
 
 
 @engines
+def test_a_device_does_not_know_its_cohort(engine: Any) -> None:
+    """What others hold, and how long they work, has no say in a device's minibatches and dropout masks."""
+    task, data = Task(dropped(), CE), {id: federation().part(id, "train") for id in "abcde"}
+    how = method(local=SGD(lr=0.1, steps=Epochs()), personal={"v": Local(lr=0.1, steps=Epochs(count=2))}, batch=3)
+    together = run(task, Federation.from_parts(train=data, test={}), how, engine=engine)
+    for id, its in data.items():
+        alone = run(task, Federation.from_parts(train={id: its}, test={}), how, engine=engine)
+        assert float((alone.row("v", id) - together.row("v", id)).abs().max()) <= 1e-14
+
+
+@engines
 def test_the_order_of_devices_does_not_matter(engine: Any) -> None:
     """With all devices in each round: minibatches, dropout masks and transforms depend on ids. The mean may round."""
     task = Task(dropped(), CE, transform=shaken)
