@@ -15,7 +15,7 @@ from dittofl.engine.rows import MemoryRows
 from dittofl.errors import blamed, cut, require
 from dittofl.evaluate import Evaluation, chosen, evaluate
 from dittofl.federation import Part
-from dittofl.inputs import each
+from dittofl.inputs import aligned, each
 from dittofl.measure import BACKDOOR, device_losses
 from dittofl.method import GLOBAL, Method
 from dittofl.optimiser import check_rates
@@ -142,7 +142,7 @@ class Federated:
             grows = name.startswith("aggregator.") and there is not None and there.dim() == here.dim()
             fits = there is not None and (grows or there.shape == here.shape) and there.dtype == here.dtype
             require(fits, f"the saved {name} does not belong to this run: start anew")
-            return there.to(here.device)  # type: ignore[union-attr]
+            return aligned(there.to(here.device))  # type: ignore[union-attr]
 
         mine = self.state()
         require(mine.keys() == saved.state.keys(), "the saved state has other parts than this run's: start anew")

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
+LINE = 64  # bytes
+
 Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
 
 
@@ -19,6 +21,12 @@ def each(x: Inputs, change: Callable[[Tensor], Tensor]) -> Inputs:
     if isinstance(x, dict):
         return {name: change(part) for name, part in x.items()}
     return change(x)
+
+
+def aligned(part: Tensor) -> Tensor:
+    """The same numbers where a cache line begins: matrix products round by where their factors lie in memory, and so
+    would a device's model by which devices were fetched with it."""
+    return part if part.data_ptr() % LINE == 0 else part.clone()
 
 
 def parts(x: Inputs) -> tuple[Tensor, ...]:

@@ -9,6 +9,7 @@ from torch.utils import _pytree as pytree
 
 from dittofl.aggregate.chain import vouched
 from dittofl.errors import InputError, blamed, require, short
+from dittofl.inputs import aligned
 from dittofl.types import Aggregator, Grouping, Receiving, Report, Server
 
 
@@ -106,7 +107,7 @@ def stepped(server: Server, w: Tensor, delta: Tensor, report: Report, state: Any
         raise InputError(f"the server's step must return (w, state), got {short(answer)}: return both")
     if not isinstance(answer[0], Tensor) or answer[0].shape != w.shape:
         raise InputError(f"the server's step must give one row, [{len(w)}], got {_shown(answer[0])}")
-    return answer[0].to(w), answer[1]
+    return aligned(answer[0].to(w)), answer[1]
 
 
 def _shown(row: object) -> str:

@@ -365,6 +365,21 @@ def test_w_does_not_know_the_personal_solvers(engine: Any, name: str) -> None:
     assert len({tuple(w.tolist()) for w in alone}) == 3
 
 
+@pytest.mark.parametrize("features", [5, 37, 101])
+def test_where_rows_and_samples_lie_in_memory_does_not_matter(features: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Personal solvers change how many devices' samples are gathered side by side; products round by alignment."""
+    monkeypatch.setattr("dittofl.engine.samples.GATHERED", 10_000)
+    sizes = {str(k): (5 + 3 * k, 0, 0) for k in range(12)}
+    data = federation(lambda n, seed: (normal(n, features, seed=seed).float(), integers(3, n, seed=seed + 1)), sizes)
+    task = Task(seeded(lambda: nn.Sequential(nn.Linear(features, 33), nn.Tanh(), nn.Linear(33, 3))).float(), CE)
+    alone, beside = (
+        run(task, data, Method(local=SGD(lr=0.1, steps=2), personal=its, batch=3), rounds=3, engine=Loop())
+        for its in ({"adam": FIVE["adam"]}, FIVE)
+    )
+    assert torch.equal(alone.w, beside.w)
+    assert torch.equal(rows(alone, "adam"), rows(beside, "adam"))
+
+
 @unfused
 def test_a_personal_model_does_not_know_the_others(engine: Any) -> None:
     """Bitwise on the loop; a fused call rounds by the number of its models."""
