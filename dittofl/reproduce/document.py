@@ -26,6 +26,12 @@ from dittofl.reproduce.special import SPECIALS
 from dittofl.reproduce.tables import TABLES
 
 EXPLANATIONS = "explanations.toml"
+AGAIN_SHOWN = ("figure4", "figure6")  # cells of Tables 5, 7 and 9, as charts
+DRAWN = """## Figures 4 to 6
+
+Figures 4 and 6 show cells of Tables 5, 7 and 9, Figure 5 adds TERM with larger t. `dittofl reproduce figure4` and its
+like draw them into a page.
+"""
 DERIVED = ("figure2", "figure3", "figure7")
 LISTED = ("table4", "figure7", "figure8", "figure9")
 INTRODUCTION = """# Reproduction
@@ -67,8 +73,9 @@ def document(folder: Path) -> str:
     parts = [INTRODUCTION, *_summary(cells), *figures_say({name: _records(folder / f"{name}.csv") for name in DERIVED})]
     for name in TABLES:
         its = [cell for cell in cells if cell.table == name]
-        if any(cell.made for cell in its):
+        if any(cell.made for cell in its) and name not in AGAIN_SHOWN:
             parts += _table(name, its, entries)
+    parts.append(DRAWN)
     parts += [*_listed(folder), *_absent(cells), AGAIN, *_provenance(folder)]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
@@ -128,7 +135,8 @@ def _listed(folder: Path) -> Iterator[str]:
 
 
 def _absent(cells: Sequence[Compared]) -> Iterator[str]:
-    names = [name for name in TABLES if not any(cell.made for cell in cells if cell.table == name)]
+    made = {cell.table for cell in cells if cell.made}
+    names = [name for name in TABLES if name not in made and name.startswith("table")]
     told = "no run, as its data are not here; the paper's numbers are in its CSV"
     yield "## Not decidable here\n"
     yield "".join(f"- {heading(name)} ({TABLES[name].title}): {told}.\n" for name in names)
