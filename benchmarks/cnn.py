@@ -15,10 +15,11 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from fashion import cnn, method
+from fashion import method
 from torch import nn
 
 from dittofl import Federation, Loop, Method, Task, federate
+from dittofl.models import fashion_cnn
 
 BATCH, COHORT = 16, 10
 CONV1, CONV2 = 2 * 28 * 28 * 25 * 32, 2 * 14 * 14 * 25 * 32 * 64
@@ -39,7 +40,7 @@ def interleaved(work: dict[str, Callable[[], object]], repeats: int) -> dict[str
 
 def plain() -> Callable[[], object]:
     """One step of one module by torch alone: no cohort, no update to send, no row to keep."""
-    module = cnn().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    module = fashion_cnn().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     x, y, sgd = torch.randn(BATCH, 1, 28, 28), torch.arange(BATCH) % 10, torch.optim.SGD(module.parameters(), lr=0.05)
 
     def step() -> None:
@@ -63,7 +64,7 @@ def main() -> None:
     a, b = torch.randn(2, 2048, 2048)
     with_v = method()
     methods = {"w alone": Method(local=with_v.local, batch=BATCH), "w and four v_k": with_v}
-    task, federation = Task(cnn(), nn.CrossEntropyLoss()), Federation.of(samples)
+    task, federation = Task(fashion_cnn(), nn.CrossEntropyLoss()), Federation.of(samples)
     runs = {
         name: federate(task, federation, one, rounds=10**9, cohort=COHORT, engine=Loop())
         for name, one in methods.items()

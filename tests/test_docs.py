@@ -1,6 +1,7 @@
 """What the documents show is run."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,10 @@ def test_the_lambda_that_is_expected_is_found(capsys: pytest.CaptureFixture[str]
     exact = Orthogonal(sigma=0.8, tau=0.1, n=60, d=5, beta=60.0, K=200)
     assert v < 1.2 * exact.least_error
     assert exact.least_error < min(exact.error(0.0), exact.error(float("inf"))) / 1.2
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_what_a_benchmark_imports_is_there(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is measured; a script that lags behind the library fails here, not on the day it is wanted."""
+    monkeypatch.syspath_prepend(str(script.parent))
+    runpy.run_path(str(script), run_name="imported")
