@@ -685,6 +685,7 @@ SOLVERS: dict[str, Broken] = {
             "module": (linear(),),
         }.items()
     },
+    "a mean by rubbish": (lambda: Mean(by_size="no"), r"Mean needs by_size=True or False"),
     "proximal through rubbish": (lambda: Ditto(lam=1.0, lr=0.1, proximal="no"), r"proximal"),
     "momentum 1": (lambda: Momentum(beta=1), r"Momentum needs .*beta=1"),
     "momentum of text": (lambda: Momentum(beta="a"), r"Momentum needs .*beta='?a"),

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from dittofl.aggregate.cohort import Cohort, on_report
 from dittofl.aggregate.weighting import Weights, average, equal, nothing, ones, shares
+from dittofl.errors import flag
 from dittofl.types import Report, State, Vector
 
 
@@ -27,6 +28,9 @@ class Mean:
     losses: ClassVar[bool] = False
 
     init, combine, __call__ = nothing, average, on_report
+
+    def __post_init__(self) -> None:
+        flag("Mean", "by_size", self.by_size)
 
     def weigh(self, cohort: Cohort, state: State) -> tuple[Weights, State]:
         return Weights(shares(cohort.size) if self.by_size else equal(cohort), ones(cohort)), state

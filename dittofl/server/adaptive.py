@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from dittofl.errors import fraction, positive, require, short
+from dittofl.errors import flag, fraction, positive
 from dittofl.optimiser import Adam
 from dittofl.types import Report, State, Vector
 
@@ -126,7 +126,7 @@ class FedAdam:
     def __post_init__(self) -> None:
         check(self)
         fraction("FedAdam", "beta2", self.beta2)
-        require(isinstance(self.corrected, bool), f"FedAdam needs corrected=True or False, got {short(self.corrected)}")
+        flag("FedAdam", "corrected", self.corrected)
 
     def init(self, w0: Vector, K: int) -> State:
         return self._adam().init(w0) if self.corrected else begin(self, w0, K)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dittofl.errors import fraction, positive, require, short
+from dittofl.errors import flag, fraction, positive
 from dittofl.optimiser import Momentum
 from dittofl.types import Report, State, Vector
 
@@ -28,7 +28,7 @@ class FedAvgM:
     def __post_init__(self) -> None:
         fraction("FedAvgM", "beta", self.beta)
         positive("FedAvgM", "lr", self.lr)
-        require(isinstance(self.nesterov, bool), f"FedAvgM needs nesterov=True or False, got {short(self.nesterov)}")
+        flag("FedAvgM", "nesterov", self.nesterov)
 
     def init(self, w0: Vector, K: int) -> Tensor:
         return torch.zeros_like(w0)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dittofl.errors import finite, require, short
+from dittofl.errors import finite, flag, require, short
 from dittofl.optimiser import Chain, Rate, Walk, begin, descend, rate
 from dittofl.solver import path
 from dittofl.types import Down, Row, Steps, Vector
@@ -41,7 +41,7 @@ class APFL:
     def __post_init__(self) -> None:
         path.check(self)
         require(finite(self.alpha) and 0 <= self.alpha <= 1, f"APFL needs 0 ≤ alpha ≤ 1, got alpha={short(self.alpha)}")
-        require(isinstance(self.adaptive, bool), f"APFL needs adaptive=True or False, got {self.adaptive!r}")
+        flag("APFL", "adaptive", self.adaptive)
 
     def init(self, w0: Vector) -> Row:
         return torch.cat([w0, w0.new_tensor([self.alpha])]) if self.adaptive else w0

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from dittofl.errors import nonnegative, require
+from dittofl.errors import flag, nonnegative
 from dittofl.optimiser import Chain, Rate, Walk, descend, plus, rate
 from dittofl.server import Share
 from dittofl.solver import path
@@ -39,7 +39,7 @@ class L2SGD:
     def __post_init__(self) -> None:
         nonnegative("L2SGD", "lam", self.lam)
         path.check(self)
-        require(isinstance(self.moving, bool), f"L2SGD needs moving=True or False, got {self.moving!r}")
+        flag("L2SGD", "moving", self.moving)
         path.check_pull(self, self.lam)
 
     def step(self, s: Walk, down: Down, i: int, f: Tensor, g: Tensor) -> Walk:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dittofl.errors import positive, require
+from dittofl.errors import flag, positive
 from dittofl.optimiser import Chain, Rate, Walk, begin, descend, rate
 from dittofl.solver import path
 from dittofl.types import Ask, Down, Row, Sent, Steps, Vector
@@ -43,9 +43,7 @@ class PerFedAvg:
         path.check(self)
         positive("PerFedAvg", "inner", self.inner)
         positive("PerFedAvg", "delta", self.delta)
-        require(
-            isinstance(self.first_order, bool), f"PerFedAvg needs first_order=True or False, got {self.first_order!r}"
-        )
+        flag("PerFedAvg", "first_order", self.first_order)
 
     @property
     def _phases(self) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dittofl.errors import nonnegative, require
+from dittofl.errors import flag, nonnegative
 from dittofl.optimiser import Chain, Rate, Walk, begin, descend, rate
 from dittofl.solver import path
 from dittofl.target import by_sample
@@ -55,7 +55,7 @@ class SKL:
     def __post_init__(self) -> None:
         nonnegative("SKL", "lam", self.lam)
         path.check(self)
-        require(isinstance(self.summed, bool), f"SKL needs summed=True or False, got {self.summed!r}")
+        flag("SKL", "summed", self.summed)
 
     def asks(self, steps: int) -> tuple[Ask, ...]:
         return (Ask(), Ask(On.TRAIN if self.summed else On.SAME, of=symmetrised)) * steps
