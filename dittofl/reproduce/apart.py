@@ -8,6 +8,7 @@ import hashlib
 import io
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dittofl.evaluate import Evaluation
@@ -30,12 +31,12 @@ LOGGED = ("accuracy", "loss")
 
 def fit(run: "Trajectory", machine: "Machine", folder: Folder) -> None:
     """Trains MOCHA on a run's data under its attack."""
-    begun, its = time.monotonic(), dict(run.family.mocha)
+    begun, how = time.monotonic(), Mocha(**run.family.mocha)
     setup = build(run.spec(machine))
-    found = Mocha(**its).fit(setup.federation, attack=setup.attack, seed=run.seed)
+    found = how.fit(setup.federation, attack=setup.attack, seed=run.seed)
     scored = found.evaluate(*(part for part in parts_of(setup.federation) if part != "train"))
-    facts = {"rounds": found.rounds, "gap": found.gaps[-1], "seconds": time.monotonic() - begun, "mocha": its}
-    _write(run, machine, folder, [scored], ["benign"], facts)
+    facts = {"rounds": found.rounds, "gap": found.gaps[-1], "seconds": time.monotonic() - begun, "mocha": asdict(how)}
+    _write(run, machine, folder, [scored], ["benign"], facts, of=repr(how))
 
 
 def trace(run: "Trajectory", machine: "Machine", folder: Folder, shown: "Follower") -> None:
@@ -56,12 +57,12 @@ def trace(run: "Trajectory", machine: "Machine", folder: Folder, shown: "Followe
 
 def _write(
     run: "Trajectory", machine: "Machine", folder: Folder, logged: Sequence[Evaluation], whom: Sequence[str],
-    facts: Mapping[str, object],
+    facts: Mapping[str, object], of: str = "",
 ) -> None:  # fmt: skip
-    """The files of a run; the summary last."""
+    """The files of a run, which is what its spec says and `of` besides; the summary last."""
     spec = run.spec(machine)
     known = provenance(spec, build(spec))
-    identity = hashlib.sha256(f"{spec.identity} {run.family.name}".encode()).hexdigest()
+    identity = hashlib.sha256(f"{spec.identity} {run.family.name} {of}".encode()).hexdigest()
     with folder.locked():
         write(folder.path / SPEC, spec.toml().encode())
         write_json(folder.path / RUN, known | {"identity": identity})
