@@ -51,11 +51,16 @@ def mapped(function: Callable[..., Any], *batched: Any) -> Any:
     return vmap(function)(*batched)
 
 
+Answer = Callable[[Objective, Turn, Tensor, Feed, Tensor], tuple[Tensor, Tensor | None]]
+
+
 def walk(
-    objective: Objective, solvers: dict[str, Solver], lead: str | None, turns: tuple[Turn, ...], down: Down, n: Tensor,
-    rows: dict[str, Tensor], feeds: dict[Key, Feed] | Lazy, active: dict[tuple[int, str], Tensor],
+    respond: Answer, objective: Objective, solvers: dict[str, Solver], lead: str | None, turns: tuple[Turn, ...],
+    down: Down, n: Tensor, rows: dict[str, Tensor], feeds: dict[Key, Feed] | Lazy,
+    active: dict[tuple[int, str], Tensor],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:  # fmt: skip
-    """From the rows of a chunk to what its devices keep, by solver, and what the lead sends."""
+    """From the rows of a chunk to what its devices keep, by solver, and what the lead sends; turns
+    are answered by `respond`, which is `answer`."""
 
     def own(n: Tensor) -> Down:
         return down._replace(n=n)
@@ -68,7 +73,7 @@ def walk(
             name: mapped(lambda s, n, solver=solvers[name], i=turn.i: solver.points(s, own(n), i), states[name], n)
             for name in turn.names
         }
-        f, g = answer(
+        f, g = respond(
             objective, turn, torch.stack([p for name in turn.names for p in points[name]], 1), feeds[turn.feed], down.w
         )
         first = 0

@@ -19,6 +19,7 @@ from dittofl.engine.rows import Rows
 from dittofl.engine.setting import PART_OF, Key, Plan, Setting, Visit
 from dittofl.errors import flag, whole
 from dittofl.federation import Part
+from dittofl.objective import Objective
 from dittofl.seeds import Purpose
 from dittofl.types import Down, Ints, On, Sent, Solver
 
@@ -48,9 +49,18 @@ class Vmap:
 
 
 @cache
-def compiled_walk() -> Any:
-    """`walk`, compiled as a whole; not held by an engine, so that a run can be pickled."""
-    return torch.compile(walk, dynamic=False)
+def compiled_walk(kind: str) -> Any:
+    """`walk`, compiled as a whole; not held by an engine, so that a run can be pickled.
+
+    On a GPU it is one replay of a graph of kernels: launching them takes longer than running them for a small cohort.
+    """
+    return torch.compile(walk, dynamic=False, options={"triton.cudagraphs": True} if kind == "cuda" else None)
+
+
+@cache
+def compiled_answer() -> Any:
+    """`answer`, compiled: what is worth compiling of a visit whose turns are many."""
+    return torch.compile(answer, dynamic=False)
 
 
 class VmapEngine:
@@ -126,13 +136,24 @@ class VmapEngine:
             (turn.i, name): self.setting.put(turn.i < plan.lengths[name][chosen])
             for turn in turns for name in turn.names if (plan.lengths[name] <= turn.i).any()
         }  # fmt: skip
-        down = visit.down
-        if compiled:
-            # A Python number would be compiled in; schedules take a 0-d tensor as well. Strides are compiled in too.
-            down = down._replace(t=self.setting.put(np.array(down.t, dtype=np.float64)))
-            rows = {name: row.contiguous() for name, row in rows.items()}
-        go, objective = (compiled_walk(), self.objective) if compiled else (walk, self.setting.objective)
-        return go(objective, dict(visit.solvers), visit.lead, turns, down, n, rows, feeds, active)
+        down, solvers = visit.down, dict(visit.solvers)
+        if not compiled:
+            return walk(self._answer, self.objective, solvers, visit.lead, turns, down, n, rows, feeds, active)
+        # A Python number would be compiled in; schedules take a 0-d tensor as well. Strides are compiled in too.
+        down = down._replace(t=self.setting.put(np.array(down.t, dtype=np.float64)))
+        rows = {name: row.contiguous() for name, row in rows.items()}
+        torch.compiler.cudagraph_mark_step_begin()  # what the last replay gave may be overwritten from here on
+        go = compiled_walk(self.setting.device.type)
+        kept, sent = go(answer, self.objective, solvers, visit.lead, turns, down, n, rows, feeds, active)
+        return kept, {key: value.clone() for key, value in sent.items()}
+
+    def _answer(
+        self, objective: Objective, turn: Turn, points: Tensor, feed: Feed, w: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """A turn of a visit that is not compiled as a whole, itself compiled where all of a visit have one shape."""
+        if not (self.compiled and turn.on is On.NEXT and objective.paddable):
+            return answer(self.setting.objective, turn, points, feed, w)
+        return compiled_answer()(objective, turn._replace(i=0, feed=(0, b""), names=()), points, feed, w)  # type: ignore[no-any-return]
 
     def _n(self, ids: Ints) -> Tensor:
         """Sample counts as float64, so that arithmetic with them is not rounded to single precision."""
