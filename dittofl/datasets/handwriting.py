@@ -52,7 +52,7 @@ class Parquet:
                 y = characters(f"{path}, column character, from row {start},", coded.to_numpy(zero_copy_only=False))
                 for writer, rows in by_writer(writers):
                     found.setdefault(writer, []).append(y[rows])
-        return {writer: np.concatenate(parts) for writer, parts in found.items()}
+        return {writer: np.concatenate(found.pop(writer)) for writer in list(found)}
 
     def samples(self, devices: Container[str]) -> Iterator[tuple[str, int, Array]]:
         seen: dict[str, int] = {}
@@ -63,9 +63,8 @@ class Parquet:
                     first = seen.get(writer, 0)
                     seen[writer] = first + len(rows)
                     if writer in devices:
-                        pngs = pictured.take(rows).to_pylist()
-                        names = [f"{path}, row {start + row}, image" for row in rows]
-                        block = np.stack([pictures.gray(*one, SIDE) for one in zip(names, pngs, strict=True)])
+                        pngs = {f"{path}, row {start + row}, image": pictured[row].as_py() for row in rows.tolist()}
+                        block = np.stack([pictures.gray(where, png, SIDE) for where, png in pngs.items()])
                         yield writer, first, SHADES[block][:, None]
 
 
@@ -77,8 +76,8 @@ class Hdf5:
 
     def labels(self) -> Mapping[str, Ints]:
         with hdf5.examples(self.paths[0]) as clients:
-            found = {client: clients.column(client, "label") for client in clients.names}
-            return {client: characters(y.where, y.rows()) for client, y in found.items()}
+            # One by one, as each data set that is open takes some 10 KB.
+            return {client: labelled(clients.column(client, "label")) for client in clients.names}
 
     def samples(self, devices: Container[str]) -> Iterator[tuple[str, int, Array]]:
         with hdf5.examples(self.paths[0]) as clients:
@@ -94,7 +93,7 @@ characters = partial(classes, C=CLASSES)
 FORMATS: tuple[tuple[Callable[[tuple[Path, ...]], Store], tuple[tuple[str, ...], ...]], ...] = (
     (Leaf, (("train/*.json*", "test/*.json*"), ("all_data/*.json*",), ("all_data*.json*",))),
     (Parquet, (("*.parquet",), ("data/*.parquet",))),
-    (Hdf5, (("fed_emnist*train.h5", "fed_emnist*test.h5"), ("fed_emnist*train.h5",))),
+    (Hdf5, (("fed_emnist_train.h5", "fed_emnist_test.h5"), ("fed_emnist_train.h5",))),
 )
 SOURCE = Source(
     name="femnist",
@@ -125,10 +124,15 @@ def images(where: str, start: int, block: Array) -> Floats:
     return block.reshape(-1, *IMAGE.shape).astype(np.float32)
 
 
+def labelled(column: hdf5.Column) -> Ints:
+    """Classes [n], which may stand in a column [n, 1]."""
+    y = column.rows()
+    return characters(column.where, y[:, 0] if y.shape[1:] == (1,) else y)
+
+
 def by_writer(writers: Any) -> Iterator[tuple[str, Ints]]:
     """The rows of each writer in a column of names."""
-    coded = writers.dictionary_encode()
-    codes = coded.indices.to_numpy(zero_copy_only=False)
-    order = np.argsort(codes, kind="stable")
-    bounds = np.cumsum(np.bincount(codes, minlength=len(coded.dictionary)))[:-1]
-    return zip(coded.dictionary.to_pylist(), np.split(order, bounds), strict=True)
+    rows: dict[str, list[int]] = {}
+    for row, writer in enumerate(writers.to_numpy(zero_copy_only=False)):
+        rows.setdefault(writer, []).append(row)
+    return ((writer, np.array(its)) for writer, its in rows.items())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dittofl.datasets.reading import damaged, intact, package, whole
 
 Array = NDArray[Any]
+CACHE = 1 << 21  # bytes of what tells where things are, which HDF5 would let grow to 32 MB
 
 
 class Column(NamedTuple):
@@ -54,6 +55,9 @@ def examples(path: Path) -> Iterator[Clients]:
     h5py = package("h5py", extra="hdf5", what=f"{path}, HDF5,")
     with whole(path):
         file = h5py.File(path, "r")
+        cached = file.id.get_mdc_config()
+        cached.max_size = cached.initial_size = max(CACHE, cached.min_size)
+        file.id.set_mdc_config(cached)
     with file:
         yield Clients(path, _member(file, "examples", h5py.Group, str(path)))
 

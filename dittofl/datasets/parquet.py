@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dittofl.datasets import footer
 from dittofl.datasets.reading import damaged, intact, package, whole
 
 BATCH = 1024  # rows
@@ -17,17 +18,24 @@ def batches(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[int, list[
     test in pyarrow.types, such as is_integer.
     """
     package("pyarrow", extra="parquet", what=f"{path}, parquet,")
+    names = [name.split(".")[0] for name in columns]
+    start = 0
+    for part in footer.parts(path):
+        with _opened(path, part) as file:
+            for name, kind in columns.items():
+                _check(path, file.schema_arrow, name, kind)
+            for batch in _batches(path, file, names):
+                yield start, [_column(path, batch, name, start) for name in columns]
+                start += len(batch)
+
+
+def _opened(path: Path, part: Any) -> Any:
     from pyarrow import parquet
 
     with whole(path):
-        file = parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True)
-    with file:
-        for name, kind in columns.items():
-            _check(path, file.schema_arrow, name, kind)
-        start = 0
-        for batch in _batches(path, file, [name.split(".")[0] for name in columns]):
-            yield start, [_column(path, batch, name, start) for name in columns]
-            start += len(batch)
+        return parquet.ParquetFile(
+            path, metadata=part, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True
+        )
 
 
 def _batches(path: Path, file: Any, names: list[str]) -> Iterator[Any]:
@@ -55,13 +63,13 @@ def _check(path: Path, schema: Any, name: str, kind: str) -> None:
 
 def _column(path: Path, batch: Any, name: str, start: int) -> Any:
     """A column without missing values; dictionaries are written out."""
-    from pyarrow import compute, types
+    from pyarrow import types
 
     found, *inner = name.split(".")
     column = batch.column(batch.schema.get_field_index(found))
     for field in inner:
-        column = compute.struct_field(column, field)  # missing where the structure is
+        column = column.flatten()[column.type.get_field_index(field)]  # missing where the structure is
     if column.null_count:
-        row = start + compute.index(compute.is_null(column), True).as_py()
+        row = start + int(column.is_null().to_numpy(zero_copy_only=False).argmax())
         raise damaged(f"{path} has no value at row {row} of column {name}")
     return column.dictionary_decode() if types.is_dictionary(column.type) else column

@@ -11,6 +11,7 @@ import pyarrow
 import pytest
 from PIL import Image
 
+from dittofl import InputError
 from dittofl.datasets import femnist
 from tests.datasets import broken, made
 
@@ -187,7 +188,7 @@ CLIENT: dict[str, Change] = {
             "too few": LABEL[:-1],
             "too many": np.append(LABEL, 0),
             "none": LABEL[:0],
-            "in a column": LABEL[:, None],
+            "in two columns": np.stack([LABEL, LABEL], 1),
             "one number": 3,
             "halves": LABEL + 0.5,
             "not finite": LABEL + np.inf,
@@ -232,9 +233,46 @@ def test_hdf5_laid_out_otherwise(tmp_path: Path, name: str) -> None:
     broken.refused(load(tmp_path), path.name)
 
 
-def test_images_may_lie_flat(tmp_path: Path) -> None:
-    flat = {user: {**its, "pixels": its["pixels"].reshape(-1, 784)} for user, its in made.hdf5_images(WRITERS).items()}
+def test_images_may_lie_flat_and_labels_in_a_column(tmp_path: Path) -> None:
+    as_published = made.hdf5_images(WRITERS)
+    flat = {
+        user: {"pixels": its["pixels"].reshape(-1, 784), "label": its["label"][:, None]}
+        for user, its in as_published.items()
+    }
     made.as_hdf5(tmp_path / "flat" / "fed_emnist_train.h5", flat)
     hdf5(tmp_path)
     prints = {femnist(devices=None, data=str(folder)).fingerprint for folder in (tmp_path, tmp_path / "flat")}
+    assert len(prints) == 1
+
+
+def stored(folder: Path, **options: Any) -> Path:
+    """Client groups as other programs write them: options of h5py's create_dataset, other number formats."""
+    path = folder / "fed_emnist_train.h5"
+    folder.mkdir()
+    with h5py.File(path, "w", libver=options.pop("libver", None)) as file:
+        for user, its in made.hdf5_images(WRITERS).items():
+            for what, values in its.items():
+                swapped = values.astype(values.dtype.newbyteorder(">")) if options.get("shuffle") else values
+                file.create_dataset(f"examples/{user}/{what}", data=swapped, chunks=(1, *values.shape[1:]), **options)
+            file[f"examples/{user}/more"] = h5py.Empty("f4")
+    return path
+
+
+def test_data_sets_may_be_chunked_and_compressed(tmp_path: Path) -> None:
+    hdf5(tmp_path)
+    stored(tmp_path / "gzip", compression="gzip", shuffle=True, fletcher32=True)
+    stored(tmp_path / "lzf", compression="lzf", libver="latest", maxshape=None)
+    prints = {femnist(devices=None, data=str(tmp_path / one)).fingerprint for one in (".", "gzip", "lzf")}
+    assert len(prints) == 1
+
+
+def test_the_file_of_digits_alone_is_another_data_set(tmp_path: Path) -> None:
+    """TFF unpacks both into one folder, and that name comes first."""
+    digits = made.hdf5_images({user: (x, y % 10) for user, (x, y) in WRITERS.items()})
+    made.as_hdf5(tmp_path / "fed_emnist_digitsonly_train.h5", digits)
+    with pytest.raises(InputError, match=r"holds no .*fed_emnist_train\.h5"):
+        load(tmp_path)()
+    hdf5(tmp_path / "alone")
+    hdf5(tmp_path)
+    prints = {femnist(devices=None, data=str(folder)).fingerprint for folder in (tmp_path, tmp_path / "alone")}
     assert len(prints) == 1
