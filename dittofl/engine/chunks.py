@@ -23,12 +23,11 @@ def unused(device: torch.device) -> int:
 class Chunks:
     """Divides cohorts into chunks of `size` devices (None: as many as fit)."""
 
-    def __init__(self, setting: Setting, size: int | None, *, compiled: bool) -> None:
-        self.setting, self.objective = setting, setting.objective
-        self.size, self.compiled = size, compiled
+    def __init__(self, setting: Setting, size: int | None) -> None:
+        self.setting, self.objective, self.size = setting, setting.objective, size
         self._fits: dict[tuple[int, int, int], int] = {}
 
-    def of_visit(self, visit: Visit, turns: tuple[Turn, ...]) -> Iterator[Ints]:
+    def of_visit(self, visit: Visit, turns: tuple[Turn, ...], *, at_once: bool) -> Iterator[Ints]:
         """Places in the cohort, together as many as memory allows; of one size where padding would change results."""
         groups = [np.arange(len(visit.ids))]
         if not self.objective.paddable:
@@ -40,20 +39,20 @@ class Chunks:
             _, label = np.unique(by, axis=0, return_inverse=True)
             groups = [np.flatnonzero(label.reshape(-1) == one) for one in range(label.max() + 1)]
         width = int(self.setting.stream.width.max())  # of no cohort alone: chunks keep one size
-        held = self._held(turns, width, compiled=self.compiled and not visit.once)
+        held = self._held(turns, width, at_once=at_once)
         chunk = self.size or self.fitting(len(visit.solvers), width, held)
         for group in groups:
             for a in range(0, len(group), chunk):
                 yield group[a : a + chunk]
 
-    def _held(self, turns: tuple[Turn, ...], width: int, *, compiled: bool) -> int:
-        """The samples of a device that are held at once: a compiled visit is given all of them."""
+    def _held(self, turns: tuple[Turn, ...], width: int, *, at_once: bool) -> int:
+        """The samples of a device that are held: a visit compiled as a whole is given all of them."""
         sizes = self.setting.federation.sizes
         counts = [
             int(sizes(PART_OF[on]).max()) if on in PART_OF else width
             for on in {turn.feed: turn.on for turn in turns}.values()
         ]
-        return sum(counts) if compiled else sum(sorted(counts)[-FEW:])
+        return sum(counts) if at_once else sum(sorted(counts)[-FEW:])
 
     def fitting(self, models: int, samples: int, held: int) -> int:
         """Asked once: what is free later would change shapes from round to round."""

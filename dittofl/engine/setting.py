@@ -70,7 +70,7 @@ class Visit(NamedTuple):
     rows: Mapping[str, Rows]
     lead: str | None  # the solver that sends, if any; its minibatches are the round's
     down: Down
-    once: bool = False  # long, and made once: nothing of it is worth compiling or holding
+    once: bool = False  # long, and made once: not worth compiling as a whole, or holding
 
     def sender(self) -> GlobalSolver:
         """The lead; `Method` has made sure that it can send."""

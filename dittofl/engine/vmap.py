@@ -1,8 +1,6 @@
 """The batched engine: the cohort's rows are stacked, and each evaluation of all of them is one batched gradient."""
 
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +9,7 @@ from torch.func import vmap
 
 from dittofl.engine.chunks import Chunks
 from dittofl.engine.columns import columned
-from dittofl.engine.compiler import compiles
+from dittofl.engine.compiler import compiled_answer, compiled_walk, compiles
 from dittofl.engine.feeds import Feed, Feeds, Lazy
 from dittofl.engine.lockstep import Turn, answer, mapped, script, walk
 from dittofl.engine.pages import keep_pages
@@ -21,7 +19,9 @@ from dittofl.errors import flag, whole
 from dittofl.federation import Part
 from dittofl.objective import Objective
 from dittofl.seeds import Purpose
-from dittofl.types import Down, Ints, On, Sent, Solver
+from dittofl.types import Down, Epochs, Ints, On, Sent, Solver
+
+FEW_TURNS = 32  # up to which a visit is compiled as a whole, which writes all of them out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +29,8 @@ class Vmap:
     """Stacked rows, one batched gradient.
 
     `chunk` devices at a time (None: as many as fit). With `fuse` w_k and every v_k share one call; without, w's is
-    its own, so that w is bitwise independent of personal solvers. `compile` a whole visit with torch.compile
-    (None: on a GPU).
+    its own, so that w is bitwise independent of personal solvers. `compile` visits with torch.compile, as a whole or
+    turn by turn (None: on a GPU).
     """
 
     chunk: int | None = None
@@ -48,21 +48,6 @@ class Vmap:
         return VmapEngine(self, setting)
 
 
-@cache
-def compiled_walk(kind: str) -> Any:
-    """`walk`, compiled as a whole; not held by an engine, so that a run can be pickled.
-
-    On a GPU it is one replay of a graph of kernels: launching them takes longer than running them for a small cohort.
-    """
-    return torch.compile(walk, dynamic=False, options={"triton.cudagraphs": True} if kind == "cuda" else None)
-
-
-@cache
-def compiled_answer() -> Any:
-    """`answer`, compiled: what is worth compiling of a visit whose turns are many."""
-    return torch.compile(answer, dynamic=False)
-
-
 class VmapEngine:
     """Chunks of devices, each run in lockstep."""
 
@@ -72,7 +57,8 @@ class VmapEngine:
         if self.compiled:
             self.objective = replace(self.objective, module=columned(self.objective.module))
         self.feeds = Feeds(setting, static=self.compiled)
-        self.chunks = Chunks(setting, how.chunk, compiled=self.compiled)
+        self.chunks = Chunks(setting, how.chunk)
+        self.alike = not np.ptp(setting.stream.per_epoch)  # whether an epoch is as many steps for all devices
         if setting.device.type == "cpu":
             keep_pages()
 
@@ -105,8 +91,9 @@ class VmapEngine:
     def _visit(self, visit: Visit, plan: Plan) -> Sent | None:
         pieces: list[tuple[Ints, dict[str, Tensor]]] = []
         turns = script(plan, visit.solvers)
-        for chosen in self.chunks.of_visit(visit, turns):
-            kept, sent = self._walk(visit, plan, turns, chosen)
+        at_once = self._at_once(visit, turns)
+        for chosen in self.chunks.of_visit(visit, turns, at_once=at_once):
+            kept, sent = self._walk(visit, plan, turns, chosen, at_once=at_once)
             for name, rows in kept.items():
                 visit.rows[name].put(visit.ids[chosen], rows)
             pieces.append((chosen, sent))
@@ -117,19 +104,23 @@ class VmapEngine:
         back = self.setting.put(np.argsort(np.concatenate([chosen for chosen, _ in pieces])))
         return Sent(**{key: torch.cat([sent[key] for _, sent in pieces])[back] for key in pieces[0][1]})
 
+    def _at_once(self, visit: Visit, turns: tuple[Turn, ...]) -> bool:
+        """Whether a visit is compiled as a whole: its turns are few, and as many for every cohort."""
+        steady = self.alike or not any(isinstance(its.steps, Epochs) for its in visit.solvers.values())
+        return self.compiled and not visit.once and steady and len(turns) <= FEW_TURNS
+
     def _walk(
-        self, visit: Visit, plan: Plan, turns: tuple[Turn, ...], chosen: Ints
+        self, visit: Visit, plan: Plan, turns: tuple[Turn, ...], chosen: Ints, *, at_once: bool
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """All solvers of some devices, from their rows to what they keep and send."""
         ids = visit.ids[chosen]
-        compiled = self.compiled and not visit.once
         samples = {turn.feed: turn.on for turn in turns}
 
         def gather(feed: Key) -> Feed:
             part = PART_OF.get(samples[feed])
             return self.feeds.minibatch(plan.batch(feed, chosen)) if part is None else self.feeds.part(ids, part)
 
-        feeds = {feed: gather(feed) for feed in samples} if compiled else Lazy(gather)
+        feeds = {feed: gather(feed) for feed in samples} if at_once else Lazy(gather)
         rows = {name: visit.rows[name].get(ids) for name in visit.solvers}
         n = self._n(ids)
         active = {
@@ -137,7 +128,7 @@ class VmapEngine:
             for turn in turns for name in turn.names if (plan.lengths[name] <= turn.i).any()
         }  # fmt: skip
         down, solvers = visit.down, dict(visit.solvers)
-        if not compiled:
+        if not at_once:
             return walk(self._answer, self.objective, solvers, visit.lead, turns, down, n, rows, feeds, active)
         # A Python number would be compiled in; schedules take a 0-d tensor as well. Strides are compiled in too.
         down = down._replace(t=self.setting.put(np.array(down.t, dtype=np.float64)))
@@ -153,7 +144,9 @@ class VmapEngine:
         """A turn of a visit that is not compiled as a whole, itself compiled where all of a visit have one shape."""
         if not (self.compiled and turn.on is On.NEXT and objective.paddable):
             return answer(self.setting.objective, turn, points, feed, w)
-        return compiled_answer()(objective, turn._replace(i=0, feed=(0, b""), names=()), points, feed, w)  # type: ignore[no-any-return]
+        turn = turn._replace(i=0, feed=(0, b""), names=())  # of which nothing may be compiled in
+        result: tuple[Tensor, Tensor | None] = compiled_answer(points.device.type)(objective, turn, points, feed, w)
+        return result
 
     def _n(self, ids: Ints) -> Tensor:
         """Sample counts as float64, so that arithmetic with them is not rounded to single precision."""
