@@ -459,6 +459,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "duplicate": (lambda: Federation.of([("a", GOOD), ("a", GOOD)]), ["'a'", "rename"]),
     "duplicate as text": (lambda: Federation.of({1: GOOD, "1": GOOD}), ["1 and '1'", "rename"]),
     "missing id": (lambda: Federation.of({None: GOOD}), ["None", "missing names"]),
+    "half a character in an id": (lambda: Federation.of({"a\ud800": GOOD}), ["half a character", "encoding"]),
     "empty device": (of(([], [])), ["device 'bob'", "0 of the 2 samples"]),
     "empty array": (of((X[:0], Y[:0])), ["device 'bob'", "0 of the 2 samples"]),
     "empty dataset": (of(Samples([])), ["device 'bob'", "0 of the 2 samples"]),
