@@ -15,7 +15,7 @@ from dittofl.errors import InputError
 from dittofl.experiment.files import write
 from dittofl.report.interval import number
 from dittofl.report.tables import Table
-from dittofl.reproduce import explained, tidy
+from dittofl.reproduce import explained, tidy, unmet
 from dittofl.reproduce.compared import Compared, compared, tally
 from dittofl.reproduce.decided import averages, claims
 from dittofl.reproduce.explained import Explained
@@ -66,11 +66,15 @@ machine and code of every run.
 def document(folder: Path) -> str:
     """The page's text."""
     cells = _cells(folder)
-    entries = explained.read(folder / EXPLANATIONS)
-    wrong = explained.check(cells, entries)
+    entries, reasons = explained.read(folder / EXPLANATIONS), unmet.read(folder / EXPLANATIONS)
+    wrong = [*explained.check(cells, entries), *unmet.check(cells, reasons)]
     if wrong:
         raise InputError(f"{folder / EXPLANATIONS}: {wrong[0]}" + (f", and {len(wrong) - 1} more" * (len(wrong) > 1)))
-    parts = [INTRODUCTION, *_summary(cells), *figures_say({name: _records(folder / f"{name}.csv") for name in DERIVED})]
+    parts = [
+        INTRODUCTION,
+        *_summary(cells, reasons),
+        *figures_say({name: _records(folder / f"{name}.csv") for name in DERIVED}),
+    ]
     for name in TABLES:
         its = [cell for cell in cells if cell.table == name]
         if any(cell.made for cell in its) and name not in AGAIN_SHOWN:
@@ -85,12 +89,13 @@ def _cells(folder: Path) -> list[Compared]:
     return compared(rows)
 
 
-def _summary(cells: Sequence[Compared]) -> Iterator[str]:
+def _summary(cells: Sequence[Compared], reasons: Sequence[unmet.Unmet]) -> Iterator[str]:
     yield "## In short\n"
     yield "\n".join(f"- {sentence}" for sentence in averages(cells)) + "\n"
     yield _markdown(measures(cells))
     yield "## Claims\n"
     yield _markdown(claims(cells))
+    yield "\n".join(unmet.told(cells, reasons)) + "\n"
 
 
 def _table(name: str, cells: Sequence[Compared], entries: Sequence[Explained]) -> Iterator[str]:
