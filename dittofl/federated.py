@@ -24,7 +24,7 @@ from dittofl.types import Aggregator, Down, Ints, Report, Sent
 
 How = Auto | Loop | Vmap
 
-TOGETHER = 64  # devices that a final visit takes at a time
+TOGETHER = 32  # devices that a final visit takes at a time
 
 
 class Drawn(NamedTuple):

@@ -23,7 +23,7 @@ class Family:
     server: Table | None = None
     personal: Callable[[Bench], dict[str, Table]] | None = None
     final: Callable[[Bench], dict[str, Table]] | None = None
-    ditto: bool = False  # local training and all λ, and the λ rule where validation data are held out
+    ditto: bool = False  # all λ; the λ rule where validation data are held out, else local training
     mocha: Mapping[str, Any] = field(default_factory=dict)  # parameters, for MOCHA, which is no solver of a row
     traced: bool = False  # whether every evaluation is followed by the final visit
 
@@ -37,13 +37,14 @@ class Family:
         """The method's table of a spec."""
         personal = self.personal(bench) if self.personal else {}
         choose: Table = {}
+        if self.ditto and not (held or self.aggregate):  # no w has a say in it: once, beside FedAvg's, will do
+            personal |= {"local": _local(bench)}
         if self.ditto:
-            personal |= {"local": _local(bench), **{f"lam={lam:g}": _ditto(bench, lam) for lam in bench.fixed}}
+            personal |= {f"lam={lam:g}": _ditto(bench, lam) for lam in bench.fixed}
         if self.ditto and held:
             lambdas = bench.candidates[bench.strong(where)] if bench.candidates else None
             rule = {"kind": "LambdaRule", "strong": bench.strong(where), **_walk(bench)}
             choose = {DYNAMIC: rule | ({} if lambdas is None else {"lambdas": list(lambdas)})}
-            del personal["local"]
         table: Table = bench.shared | {"local": self.local(bench) if self.local else bench.local}
         if self.aggregate:
             table["aggregate"] = self.aggregate(bench.expected(where))
