@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from dittofl.cli.running import ENGINES, seeded
+from dittofl.cli.running import ENGINES, paced, seeded
 from dittofl.errors import StoppedError, finite, require
+from dittofl.federate import usable
 from dittofl.reproduce import plan
 from dittofl.reproduce.board import Board
 from dittofl.reproduce.making import How, Made
@@ -29,11 +30,12 @@ def reproduce(
     require(minutes is None or minutes > 0, f"--minutes must be above 0, got {minutes}")
     if data is not None:
         os.environ["DITTOFL_DATA"] = str(data)  # where data sets look first; workers inherit it
+    usable(device)
     numbers = tuple(change.get("seed", 0) for change in seeded(seeds))
     what = asked(names, seeds=numbers, only=tuple(only), scale=scale)
-    there = place(out or OUT, scale)
+    there = place(out or OUT, scale, new=not as_is)
     machine = Machine(device=device, precision=precision, engine=None if engine is None else ENGINES[engine])
-    every = (0.0 if device.startswith("cuda") else 60.0) if checkpoint_every is None else checkpoint_every
+    every = (0.0 if device.startswith("cuda") else 60.0) if checkpoint_every is None else paced(checkpoint_every)
     how = How(out=there, machine=machine, every=every, resume=resume, jobs=jobs, minutes=minutes)
     for sentence in plan.lacks(what.cells()):
         click.echo(sentence, err=True)
@@ -44,6 +46,8 @@ def reproduce(
         _line(f"{name} failed: {why}")
     if made.stopped:
         _line(f"{made.stopped}: the same command makes what is missing")
+    one = len(made.failed) == 1
+    require(not made.failed, f"{len(made.failed)} run{'' if one else 's'} failed: see above, then say the same again")
 
 
 def _made(what: Asked, how: How, quiet: bool) -> Made:

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from dittofl.cli.reading import page, table
-from dittofl.errors import InputError, StoppedError
+from dittofl.errors import InputError, StoppedError, cut, require
 from dittofl.experiment.cost import Needs, needs, store
 from dittofl.experiment.folder import Folder, opened
 from dittofl.experiment.place import at
@@ -21,6 +21,7 @@ from dittofl.experiment.setup import Setup, build
 from dittofl.experiment.spec import Spec, load, resolve
 
 OUT = Path("runs")
+SEEDS, LARGEST = 10_000, 2**32  # as many, and as large as numpy's legacy generator takes them
 ENGINES = {"auto": "Auto", "loop": "Loop", "vmap": "Vmap"}
 
 
@@ -29,8 +30,7 @@ def run(
     checkpoint_every: float, resume: bool, quiet: bool, dry_run: bool, report: Path | None, **changes: Any,
 ) -> None:  # fmt: skip
     """Every spec with every seed."""
-    if not checkpoint_every >= 0:
-        raise InputError(f"--checkpoint-every must be 0 or more seconds, got {checkpoint_every:g}")
+    paced(checkpoint_every)
     loaded = [
         (source, _moved(load(source, [_changes(changes), seed], assignments), data))
         for source in specs for seed in seeded(seeds)
@@ -117,17 +117,27 @@ def _changes(given: Mapping[str, Any]) -> dict[str, Any]:
     return changes
 
 
+def paced(seconds: float) -> float:
+    """The time between checkpoints."""
+    require(seconds >= 0, f"--checkpoint-every must be 0 or more seconds, got {seconds:g}")
+    return seconds
+
+
 def seeded(text: str | None) -> list[dict[str, int]]:
     """0:5 or 0,3,7 as changes of a spec; none where the spec's own seed is to stand."""
     if text is None:
         return [{}]
     try:
         a, colon, b = text.partition(":")
-        seeds = list(range(int(a), int(b))) if colon else [int(one) for one in text.split(",")]
-    except ValueError:
-        seeds = []
-    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
-        raise InputError(f"--seeds must be A:B with A < B, or A,B,… of whole numbers ≥ 0, got {text!r}: write 0:5, say")
+        seeds: Sequence[int] = range(int(a), int(b)) if colon else [int(one) for one in text.split(",")]
+        right = 0 < len(seeds) <= SEEDS and min(seeds) >= 0 and max(seeds) < LARGEST and len(set(seeds)) == len(seeds)
+    except (ValueError, OverflowError):  # no numbers, or a range whose length is none of C's
+        right = False
+    require(
+        right,
+        f"--seeds must be A:B with A < B, or A,B,… of whole numbers ≥ 0 and below 2³², {SEEDS:,} at most, "
+        f"got {cut(repr(text))}: write 0:5, say",
+    )
     return [{"seed": seed} for seed in seeds]
 
 

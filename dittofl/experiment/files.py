@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,29 @@ def told(path: Path) -> Iterator[None]:
                 f"the disk of {path} is full: free some space and go on with --resume, the last checkpoint is whole"
             ) from error
         raise InputError(f"{path} cannot be written: {short(error)}: choose another --out") from error
+
+
+@contextmanager
+def reading(path: Path, what: str, advice: str) -> Iterator[None]:
+    """What goes wrong in reading a file, told in one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, StopIteration, csv.Error) as error:
+        raise InputError(f"{path} {what} ({short(error)}): {advice}") from error
+
+
+def read_csv(path: Path, columns: Iterable[str] | None = None) -> list[dict[str, str]]:
+    """The lines of a CSV file by column; a ValueError where it has other ones, or a line too many or too few."""
+    reader = csv.DictReader(path.read_text(encoding="utf-8").splitlines(), strict=True)
+    found, there = list(reader), tuple(reader.fieldnames or ())
+    if columns is not None and there != tuple(columns):
+        raise ValueError(f"its columns are {', '.join(there) or 'none'}")
+    for i, line in enumerate(found):
+        if None in line or None in line.values():
+            raise ValueError(f"line {i + 2} has too many or too few values")
+    return found
 
 
 def write(path: Path, content: bytes) -> None:

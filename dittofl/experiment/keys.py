@@ -47,6 +47,7 @@ class Experiment:
             value = getattr(self, key)
             optional = key in ("cohort", "threads") and value is None
             require(optional or is_whole(value, least), f"{key} must be a whole number ≥ {least}, got {short(value)}")
+        require(self.seed < 2**63, f"seed must be below 2⁶³, got {short(self.seed)}: choose a smaller one")
         require(
             self.precision in PRECISIONS,
             f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}: choose one",

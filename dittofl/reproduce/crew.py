@@ -45,6 +45,8 @@ class Crew:
                     if asked or (self.until is not None and time.monotonic() > self.until):
                         self.made.stopped = "stopped" if asked else f"the {self.how.minutes:g} minutes are over"
                         break
+                if not self.workers:
+                    self.made.stopped = "every process has died"
             finally:
                 self._dismiss()
         if asked:

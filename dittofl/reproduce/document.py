@@ -4,7 +4,6 @@ python -m dittofl.reproduce.document results docs/reproduction.md            # w
 python -m dittofl.reproduce.document results docs/reproduction.md --check    # says whether it follows
 """
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import click
 
 from dittofl.errors import InputError
-from dittofl.experiment.files import write
+from dittofl.experiment.files import read_csv, write
 from dittofl.report.interval import number
 from dittofl.report.tables import Table
 from dittofl.reproduce import explained, tidy, unmet
@@ -125,10 +124,8 @@ def _cell(cell: Compared) -> str:
 
 
 def _records(path: Path) -> list[Mapping[str, str]]:
-    if not path.is_file():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    with tidy.foreign(path):
+        return [*read_csv(path)] if path.is_file() else []
 
 
 def _listed(folder: Path) -> Iterator[str]:
@@ -148,7 +145,7 @@ def _absent(cells: Sequence[Compared]) -> Iterator[str]:
 
 
 def _provenance(folder: Path) -> Iterator[str]:
-    runs = _records(folder / tidy.RUNS)
+    runs = tidy.recorded(folder / tidy.RUNS)
     yield "## Where the numbers are from\n"
     kinds = Counter((run["device"], run["precision"], run["torch"], run["dittofl_git"]) for run in runs)
     for (device, precision, torch, commit), count in sorted(kinds.items()):

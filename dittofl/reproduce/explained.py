@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from dittofl.errors import InputError, require, short
+from dittofl.errors import require, short
+from dittofl.experiment.files import reading
 from dittofl.reproduce.compared import Compared
 
 WHO = ("ours", "the paper", "the data", "chance")
@@ -36,18 +37,21 @@ class Explained:
 
 def read(path: Path) -> tuple[Explained, ...]:
     """The explanations of a file; a damaged one is refused."""
-    try:
+    with reading(path, "is no file of explanations", "correct it"):
         found = tomllib.loads(path.read_text(encoding="utf-8"))["explained"]
-        entries = tuple(Explained(**{key: _tuple(value) for key, value in one.items()}) for one in found)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is no file of explanations ({short(error)}): correct it") from error
+        entries = tuple(Explained(**{key: _typed(key, value) for key, value in one.items()}) for one in found)
     for one in entries:
         require(one.who in WHO, f"{path}: who must be one of {', '.join(WHO)}, got {one.who!r}: correct it")
     return entries
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _typed(key: str, value: Any) -> Any:
+    """Words, in lists where several may stand; a word alone would be taken for its letters."""
+    several = key in ("tables", "methods", "columns")
+    words = value if several else [value]
+    if not (isinstance(words, list) and words and all(isinstance(word, str) and word for word in words)):
+        raise ValueError(f"{key} must be {'a list of words' if several else 'a word'}, got {short(value)}")
+    return tuple(words) if several else value
 
 
 def deviating(cells: Iterable[Compared]) -> list[Compared]:

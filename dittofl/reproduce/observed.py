@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isclose
+from pathlib import Path
 
 from dittofl.method import GLOBAL
 from dittofl.reproduce.family import JOINT
+from dittofl.reproduce.tidy import foreign
 
 Records = Sequence[Mapping[str, str]]
 
@@ -12,7 +14,10 @@ Records = Sequence[Mapping[str, str]]
 def figures_say(figures: Mapping[str, Records]) -> Iterator[str]:
     """A sentence for each of Figures 2, 3 and 7 that is there."""
     told = {"figure2": figure2, "figure3": figure3, "figure7": figure7}
-    said = [sentence for name, its in figures.items() if its for sentence in told[name](its)]
+    said: list[str] = []
+    for name, its in figures.items():
+        with foreign(Path(f"{name}.csv")):
+            said += told[name](its) if its else ()
     if said:
         yield "".join(f"- {sentence}\n" for sentence in said)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dittofl.errors import InputError
-from dittofl.reproduce.bench import BENCHES, missing
+from dittofl.reproduce.bench import BENCHES, Bench, missing
 from dittofl.reproduce.column import Column, columns
 from dittofl.reproduce.ended import ended
 from dittofl.reproduce.family import family
@@ -76,10 +76,15 @@ def cells(table: Table, seeds: Sequence[int], scale: float, only: Sequence[str] 
         Cell(table=table.name, section=section, line=line, where=where, seed=seed, scale=scale)
         for section in table.sections for line in section.lines for where in section.columns for seed in seeds
     ]  # fmt: skip
-    return [cell for cell in found if not only or any(_means(word, cell) for word in only)]
+    return [cell for cell in found if not only or any(means(word, cell) for word in only)]
 
 
-def _means(word: str, cell: Cell) -> bool:
+def names(word: str, data: Bench) -> bool:
+    """Whether `--only` means all that there is of a data set."""
+    return word.strip().lower() == data.name.lower()
+
+
+def means(word: str, cell: Cell) -> bool:
     """[DATA SET,][ROW,][COLUMN], each optional: `Vehicle,Ditto,A1 20%`, `Ditto, lambda=1`, `clean`; a row's beginning
     is enough."""
     parts, data, where = [part.strip().lower() for part in word.split(",")], None, None
@@ -88,7 +93,7 @@ def _means(word: str, cell: Cell) -> bool:
     if parts and parts[-1] in {its.name.lower() for its in (*columns(10, 20, 50), *columns(10, 15, 20))}:
         where = parts.pop()
     mine = data in (None, cell.section.bench.name.lower()) and where in (None, cell.where.name.lower())
-    return mine and cell.line.matches(", ".join(parts))
+    return bool(word.strip()) and mine and cell.line.matches(", ".join(parts))
 
 
 def lacks(wanted: Iterable[Cell]) -> Iterator[str]:

@@ -135,6 +135,8 @@ def augmented(*defences: str) -> Callable[[Grid, str], Verdict]:
         if not there:
             raise MissingError(" or ".join(f"Ditto + {name}" for name in defences))
         known = [w for w in attacked(dataset) if all((dataset, f"Ditto + {n}", w) in grid.values for n in there)]
+        if not known:
+            raise MissingError("an attack on Ditto beside a robust w")
         gaps = {
             name: [grid.mean(dataset, f"Ditto + {name}", w) - grid.mean(dataset, BEST, w) for w in known]
             for name in there

@@ -1,14 +1,13 @@
 """`dittofl reproduce`: the missing runs of some tables and figures, and what they then say."""
 
-import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dittofl.errors import InputError, require
-from dittofl.experiment.files import write
+from dittofl.experiment.files import read_csv, told, write
 from dittofl.experiment.names import nearest
 from dittofl.reproduce import drawings, plan, special, tidy
 from dittofl.reproduce.bench import missing
@@ -38,17 +37,26 @@ class Asked:
     def cells(self, *, everything: bool = False) -> list[Cell]:
         """The cells that are meant; with `everything` also those that `only` leaves out."""
         only = () if everything else self.only
-        found = [cell for table in self.tables for cell in plan.cells(table, self.seeds, self.scale, only)]
-        rows = dict.fromkeys(row.label for table in self.tables for part in table.sections for row in part.lines)
-        named = ", ".join(map(repr, only))
-        require(found or not self.tables, f"--only names no cell, got {named}: the rows are {', '.join(rows)}")
-        return found
+        return [cell for table in self.tables for cell in plan.cells(table, self.seeds, self.scale, only)]
 
     def runs(self) -> list[Trajectory]:
         """The runs of what is not made of cells, where their data are here and `only` does not leave them out."""
         found = [run for its in self.specials for run in its.runs(self.seeds, self.scale)]
-        kept = [run for run in found if not self.only or run.bench.name.lower() in map(str.lower, self.only)]
+        kept = [run for run in found if not self.only or any(plan.names(word, run.bench) for word in self.only)]
         return [run for run in dict.fromkeys(kept) if missing(run.bench) is None]
+
+    def check(self) -> None:
+        """Refuses a word of `only` that means nothing."""
+        every = self.cells(everything=True)
+        data = [run.bench for its in self.specials for run in its.runs((0,), self.scale)]
+        known = {
+            "rows": [cell.line.label for cell in every], "columns": [cell.where.name for cell in every],
+            "data sets": [one.name for one in (*(cell.section.bench for cell in every), *data)],
+        }  # fmt: skip
+        told = "; the ".join(f"{what} are {', '.join(dict.fromkeys(its))}" for what, its in known.items() if its)
+        for word in self.only:
+            met = any(plan.means(word, cell) for cell in every) or any(plan.names(word, one) for one in data)
+            require(met, f"--only names no cell, got {word!r}: {'the ' + told if told else 'leave it out'}")
 
 
 def asked(names: Sequence[str], **more: Any) -> Asked:
@@ -58,15 +66,24 @@ def asked(names: Sequence[str], **more: Any) -> Asked:
         if name not in known:
             raise InputError(f"there is no table or figure {name!r}: {nearest(name, known)}")
     unique = list(dict.fromkeys(names))
-    return Asked(
+    what = Asked(
         tables=tuple(TABLES[name] for name in unique if name in TABLES),
         specials=tuple(SPECIALS[name] for name in unique if name in SPECIALS), **more,
     )  # fmt: skip
+    what.check()
+    return what
 
 
-def place(out: Path, scale: float) -> Path:
-    """Where a reproduction writes; a scaled one keeps apart."""
-    return out if scale == 1 else out / f"scale-{scale:g}"
+def place(out: Path, scale: float, *, new: bool = True) -> Path:
+    """Where a reproduction writes; a scaled one keeps apart. Without `new` it must be there."""
+    there = out if scale == 1 else out / f"scale-{scale:g}"
+    require(
+        new or there.is_dir(),
+        f"--as-is writes what the runs in --out say, and there is no folder {there}: name the one that has them",
+    )
+    with told(there):
+        there.mkdir(parents=True, exist_ok=True)
+    return there
 
 
 def make(what: Asked, how: How, board: Board) -> Made:
@@ -113,7 +130,9 @@ def _special(its: Special, what: Asked, out: Path) -> str:
     table = listed(its, records)
     write(path("csv"), special.text(records).encode())
     write(path("md"), table.markdown().encode())
-    write(path("html"), of_records(its, table, drawings.of_records(its.name, records)).encode())
+    with tidy.foreign(path("csv")):
+        charts = drawings.of_records(its.name, records)
+    write(path("html"), of_records(its, table, charts).encode())
     draw = {"figure2": figures.figure2, "figure3": figures.figure3}.get(its.name)
     if draw is not None:
         draw(path("png"))
@@ -125,10 +144,23 @@ def _path(out: Path, name: str, ending: str) -> Path:
 
 
 def _kept(path: Path, new: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """New records, and those that the file has of data sets that they lack: made elsewhere."""
-    if not path.is_file():
+    """New records, and those that the file has of data sets and seeds that they lack: made elsewhere."""
+    if not path.is_file() or (new and "dataset" not in new[0]):
         return new
-    with path.open(encoding="utf-8", newline="") as file:
-        old = list(csv.DictReader(file))
-    mine = {one.get("dataset") for one in new}
-    return [*(one for one in old if one.get("dataset") not in mine and one.get("dataset")), *new]
+    with tidy.foreign(path):
+        old = read_csv(path)
+        if old and new and tuple(old[0]) != tuple(new[0]):
+            raise ValueError(f"its columns are {', '.join(old[0])}")
+        fresh, known = _grouped(new), _grouped(old)
+        order = list(dict.fromkeys(dataset for dataset, _ in (*fresh, *known)))
+        known |= {key: its for key, its in fresh.items() if key not in known or not special.lacking(its[0])}
+        keys = sorted(known, key=lambda key: (order.index(key[0]), key[1]))
+        return [one for key in keys for one in known[key]]
+
+
+def _grouped(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], list[Mapping[str, Any]]]:
+    """By data set and seed."""
+    groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for one in records:
+        groups.setdefault((one["dataset"], int(one.get("seed", 0))), []).append(one)
+    return groups

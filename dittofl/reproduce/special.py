@@ -46,6 +46,8 @@ def traced(seeds: Sequence[int], scale: float) -> list[Trajectory]:
     ]  # fmt: skip
 
 
+ABSENT = "not here"
+
 # What the paper's Table 4 says: devices, partition, model, task.
 TABLE4 = {
     "Vehicle": (23, "natural (each device is a vehicle)", "linear SVM", "binary classification"),
@@ -72,7 +74,12 @@ def table4(found: list[tuple[Trajectory, Ended]]) -> Iterator[Record]:
                 "devices": its.K, "train": int(its.sizes("train").sum()), "test": int(its.sizes("test").sum()),
                 "parameters": setup.width[0], "fingerprint": its.fingerprint[:12],
             }  # fmt: skip
-        yield {**known, **ours, "remark": bench.remarks if remark is None else "not here"}
+        yield {**known, **ours, "remark": bench.remarks if remark is None else ABSENT}
+
+
+def lacking(record: Record) -> bool:
+    """Whether a data set's record says that it was not at hand."""
+    return bool(record.get("remark") == ABSENT)
 
 
 def figure2(found: list[tuple[Trajectory, Ended]]) -> Iterator[Record]:
@@ -138,7 +145,7 @@ def _told(run: Trajectory, its: Ended) -> dict[str, Any]:
     bench = run.bench
     return {
         "dataset": bench.name, "attack": run.where.name, "seed": run.seed, "rounds": run.rounds, "scale": run.scale,
-        "run": its.facts["identity"][:12], "remark": bench.remarks,
+        "run": its.run, "remark": bench.remarks,
     }  # fmt: skip
 
 

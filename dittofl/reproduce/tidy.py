@@ -4,12 +4,12 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
-from dittofl.errors import InputError, short
-from dittofl.experiment.files import write
+from dittofl.experiment.files import read_csv, reading, write
 from dittofl.reproduce.column import Column
 from dittofl.reproduce.ended import ended
 from dittofl.reproduce.paper import printed
@@ -17,6 +17,7 @@ from dittofl.reproduce.plan import Cell, done
 from dittofl.reproduce.trajectory import Trajectory
 
 RUNS = "runs.csv"
+foreign = partial(reading, what="is no table of a reproduction", advice="restore it, or remove it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,7 @@ def row(cell: Cell, out: Path) -> Row:
     return Row(
         **known, seed=cell.seed, weighted_mean=score.weighted_mean, mean=score.mean, std=score.std,
         last10_min=score.low, last10_max=score.high, rounds=run.rounds, scale=cell.scale,
-        selected=one.name if cell.trials() else "", run=found.facts["identity"][:12],
+        selected=one.name if cell.trials() else "", run=found.run,
     )  # fmt: skip
 
 
@@ -103,14 +104,25 @@ def _told(key: str, value: Any, made: bool) -> str:
 
 def read(path: Path) -> list[Row]:
     """The rows of a file; a damaged one is refused."""
-    try:
-        found = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
-        if tuple(found.fieldnames or ()) != COLUMNS:
-            raise ValueError(f"its columns are {', '.join(found.fieldnames or ['none'])}")
-        lines = list(found)
-        return [Row(**{key: _parsed(key, value) for key, value in line.items()}) for line in lines]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{path} is no table of a reproduction ({short(error)}): restore it, or remove it") from error
+    with foreign(path):
+        rows = [Row(**{key: _parsed(key, line[key]) for key in COLUMNS}) for line in read_csv(path, COLUMNS)]
+        for row in rows:
+            _sound(row)
+        if len({(one.table, *one.key, one.seed) for one in rows}) < len(rows):
+            raise ValueError("it has a cell twice for the same seed")
+        return rows
+
+
+def _sound(row: Row) -> None:
+    """Refuses what no reproduction writes: another number of the paper's, an accuracy that is none."""
+    its = printed(row.table, row.dataset, row.method, row.where)
+    theirs = ("", "") if its is None else (_told("paper_mean", its.mean, False), _told("paper_std", its.std, False))
+    its_own = (_told("paper_mean", row.paper_mean, False), _told("paper_std", row.paper_std, False))
+    where = f"{row.method} at {row.where.name}"
+    if theirs != its_own:
+        raise ValueError(f"the paper has {' ± '.join(theirs) or 'no number'} for {where}, not {' ± '.join(its_own)}")
+    if not all(isnan(value) or 0 <= value <= 1 for key, value in asdict(row).items() if key in OURS):
+        raise ValueError(f"{where} has an accuracy outside 0 to 1")
 
 
 def _parsed(key: str, value: str) -> Any:
@@ -148,15 +160,23 @@ PROVENANCE = (
 )  # fmt: skip
 
 
+def recorded(path: Path) -> list[dict[str, str]]:
+    """The lines of runs.csv; a damaged one is refused."""
+    with foreign(path):
+        found = read_csv(path, PROVENANCE)
+        if not all(float(line["seconds"]) >= 0 for line in found):
+            raise ValueError("a run has no time")
+        return found
+
+
 def record(out: Path, runs: Iterable[Trajectory]) -> None:
     """runs.csv: where every number is from, a line for each run, beside what the file has."""
     path, lines = out / RUNS, dict[str, Mapping[str, Any]]()
     if path.is_file():
-        with path.open(encoding="utf-8", newline="") as file:
-            lines = {line["run"]: line for line in csv.DictReader(file)}
+        lines = {line["run"]: line for line in recorded(path)}
     for run in runs:
         its = ended(run.path(out))
-        known = its.facts | its.summary | {"run": its.facts["identity"][:12], "name": run.name}
+        known = its.facts | its.summary | {"run": its.run, "name": run.name}
         lines[known["run"]] = {key: known.get(key) for key in PROVENANCE}
     table = io.StringIO()
     writer = csv.DictWriter(table, PROVENANCE, lineterminator="\n")

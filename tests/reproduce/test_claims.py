@@ -1,11 +1,15 @@
 """Claims on made-up cells: each predicate can hold and can fail."""
 
+from typing import Any
+
 import pytest
 
 from dittofl.reproduce.claims import CLAIMS, Claim
 from dittofl.reproduce.column import Column
-from dittofl.reproduce.grid import BEST, RULE, Grid, bench
+from dittofl.reproduce.compared import compared
+from dittofl.reproduce.grid import BEST, RULE, Grid, bench, of_cells
 from dittofl.reproduce.predicates import BASELINES, PERSONAL
+from dittofl.reproduce.tidy import Row
 
 CLEAN, A1, A3 = Column(), Column("A1", 0.5), Column("A3", 0.5)
 LAMBDAS = ("Ditto, lambda=0.1", "Ditto, lambda=1", "Ditto, lambda=2")
@@ -66,3 +70,16 @@ def test_a_claim_without_its_cells_is_not_decidable() -> None:
     verdict = named("most accurate").on(Grid(cells), "Vehicle")
     assert verdict.holds is None
     assert "Krum" in verdict.told
+
+
+def test_a_robust_w_without_an_attack_decides_nothing() -> None:
+    cells = {key: value for key, value in grid("Vehicle").values.items() if key[2] == CLEAN}
+    assert named("a robust w").on(Grid(cells), "Vehicle").holds is None
+
+
+def test_a_cell_of_more_seeds_stands_before_a_figures() -> None:
+    """Figure 4 shows Table 7's cells; made of one seed later, it decides nothing that three seeds did."""
+    known: dict[str, Any] = {"dataset": "Vehicle", "method": "global", "attack": "A1", "ratio": 0.5}
+    table = [Row(table="table7", seed=i, weighted_mean=0.6 + 0.1 * i, std=0.1, **known) for i in range(3)]
+    figure = Row(table="figure4", seed=0, weighted_mean=0.6, std=0.1, **known)
+    assert of_cells(compared([*table, figure])).mean("Vehicle", "global", A1) == pytest.approx(0.7)

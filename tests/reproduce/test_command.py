@@ -36,6 +36,11 @@ def test_as_is_runs_nothing(tmp_path: Path) -> None:
         (("table7", "--jobs", "0"), "--jobs must be 1 or more, got 0"),
         (("table7", "--minutes", "-1"), "--minutes must be above 0, got -1"),
         (("table7", "--seeds", "3:1"), "--seeds must be A:B with A < B"),
+        (("table7", "--seeds", "0:1000000000000000000000"), "10,000 at most, got '0:1000000000000000000000'"),
+        (("table7", "--seeds", "4294967296"), "below 2³²"),
+        (("table7", "--checkpoint-every", "nan"), "--checkpoint-every must be 0 or more seconds, got nan"),
+        (("table7", "--device", "abacus"), "device 'abacus' cannot be used here"),
+        (("table7", "--as-is", "--scale", "0.5"), "--as-is writes what the runs in --out say, and there is no folder"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(
@@ -45,3 +50,25 @@ def test_a_mistake_is_told_in_one_sentence(
     said = capsys.readouterr().err
     assert sentence in said
     assert said.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_made_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(tmp_path / "file" / "out", "table7", "--scale", "0.01") == 2
+    assert "choose another --out" in capsys.readouterr().err
+
+
+def test_what_needs_no_run_is_written_into_a_new_folder(tmp_path: Path) -> None:
+    assert run(tmp_path / "a" / "b", "figure3") == 0
+    assert (tmp_path / "a" / "b" / "figure3.csv").is_file()
+
+
+def test_a_run_that_fails_is_told_in_the_exit_code_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "scale-0.01" / "runs" / "vehicle" / "FedAvg" / "clean" / "seed-0"
+    folder.mkdir(parents=True)
+    (folder / "of-somebody").write_text("")
+    assert run(tmp_path, "table7", "--only", "Vehicle,global,clean", "--scale", "0.01") == 2
+    said = capsys.readouterr()
+    assert "vehicle/FedAvg/clean/seed-0 failed:" in said.err
+    assert "1 run failed" in said.err
+    assert "Table 7: " in said.out
