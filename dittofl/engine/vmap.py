@@ -158,12 +158,14 @@ class VmapEngine:
 
     @torch.no_grad()
     def outputs(self, models: Tensor, ids: Ints, part: Part) -> Tensor:
-        self.objective.module.eval()
         sizes = self.setting.federation.sizes(part)[ids]
-        if models.dim() == 1 and not self.objective.mixes:
+        if models.dim() == 1 and not self.objective.mixes:  # one model for all: its convolutions are plain ones
+            plain = self.setting.objective
+            plain.module.eval()
             index = np.concatenate([self.setting.span(int(k), part) for k in ids])
-            pieces = self.setting.put(index).split(self.objective.piece(len(index)))
-            return torch.cat([self.objective.forward(models, self.setting.inputs(one)) for one in pieces])
+            pieces = self.setting.put(index).split(plain.piece(len(index)))
+            return torch.cat([plain.forward(models, self.setting.inputs(one)) for one in pieces])
+        self.objective.module.eval()
         out: dict[int, Tensor] = {}
         for chosen in self.chunks.by_size(sizes):
             feed = self.feeds.part(ids[chosen], part)
