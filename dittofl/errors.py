@@ -98,6 +98,11 @@ def is_whole(value: Any, least: int) -> bool:
     return not _truth(value) and isinstance(value, Integral) and int(value) >= least
 
 
+def is_text(name: str) -> bool:
+    """Whether it can be written as UTF-8: half of a surrogate pair cannot."""
+    return name.encode(errors="ignore").decode() == name
+
+
 def whole(owner: str, name: str, value: Any, least: int) -> None:
     """value ∈ {least, least + 1, …}."""
     require(is_whole(value, least), f"{owner} needs {name} ≥ {least}, a whole number, got {name}={short(value)}")

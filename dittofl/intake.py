@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dittofl.arrays import HELD, check_values, tensor
-from dittofl.errors import InputError, require, short
+from dittofl.errors import InputError, is_text, require, short
 from dittofl.inputs import Inputs
 
 Features = Sequence[str] | None  # None: all columns but the device's and the label's
@@ -55,8 +55,7 @@ def entries(data: Any) -> dict[str, Any]:
         require(named and not isinstance(entry[0], Tensor), f"entry {i} of the data is no pair (id, value), {want}")
         name, present = str(entry[0]), isinstance(entry[0], str) or str(entry[0]) not in MISSING
         require(present, f"the name of device number {i} is {name}, expected a name: fill in or drop missing names")
-        unreadable = any("\ud800" <= letter <= "\udfff" for letter in name)
-        require(not unreadable, f"the id {name!r} is half a character, expected text: read the ids in their encoding")
+        require(is_text(name), f"the id {name!r} is half a character, expected text: read the ids in their encoding")
         if name in found:
             both = f"{found[name][0]!r} and {entry[0]!r}"
             raise InputError(f"the ids {both} name one device {name!r}, expected one id a device: rename or merge them")

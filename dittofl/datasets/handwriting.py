@@ -77,13 +77,16 @@ class Hdf5:
     def labels(self) -> Mapping[str, Ints]:
         with hdf5.examples(self.paths[0]) as clients:
             # One by one, as each data set that is open takes some 10 KB.
-            return {client: labelled(clients.column(client, "label")) for client in clients.names}
+            found = ((client, labelled(clients, client)) for client in clients.names)
+            return {client: y for client, y in found if len(y)}
 
     def samples(self, devices: Container[str]) -> Iterator[tuple[str, int, Array]]:
         with hdf5.examples(self.paths[0]) as clients:
             for client in clients.names:
                 if client in devices:
-                    pixels = clients.column(client, "pixels")
+                    pixels, label = (clients.column(client, what) for what in ("pixels", "label"))
+                    told = f"{pixels.where} is of shape {pixels.shape}"
+                    intact(pixels.shape[0] == label.shape[0], f"{told}, expected {label.shape[0]} images")
                     for start in range(0, pixels.shape[0], BLOCK):
                         block = pixels.rows(start, start + BLOCK)
                         yield client, start, images(pixels.where, start, block)
@@ -124,10 +127,14 @@ def images(where: str, start: int, block: Array) -> Floats:
     return block.reshape(-1, *IMAGE.shape).astype(np.float32)
 
 
-def labelled(column: hdf5.Column) -> Ints:
-    """Classes [n], which may stand in a column [n, 1]."""
+def labelled(clients: hdf5.Clients, client: str) -> Ints:
+    """Classes [n], which may stand in a column [n, 1]; none of a client without samples."""
+    column = clients.column(client, "label")
     y = column.rows()
-    return characters(column.where, y[:, 0] if y.shape[1:] == (1,) else y)
+    if not len(y):
+        intact(not clients.column(client, "pixels").shape[0], f"{column.where} is empty, but there are images")
+        return np.empty(0, dtype=np.int64)
+    return characters(column.where, y[:, 0] if y.shape == (len(y), 1) else y)
 
 
 def by_writer(writers: Any) -> Iterator[tuple[str, Ints]]:

@@ -1,6 +1,7 @@
 """IDX, the format of MNIST and its kin: a magic number, the shape, unsigned bytes."""
 
 import gzip
+import math
 import zlib
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dittofl.errors import InputError, require
+
+MOST = 8  # dimensions
 
 
 def read(path: Path) -> NDArray[np.uint8]:
@@ -27,12 +30,12 @@ def read(path: Path) -> NDArray[np.uint8]:
         raise InputError(f"{path} cannot be read ({error}): get it again") from error
     dims = raw[3] if len(raw) > 3 else 0
     require(
-        raw[:3] == b"\x00\x00\x08" and len(raw) >= 4 + 4 * dims,
+        raw[:3] == b"\x00\x00\x08" and 1 <= dims <= MOST and len(raw) >= 4 + 4 * dims,
         f"{path} is no IDX file of unsigned bytes: get it again",
     )
     shape = tuple(np.frombuffer(raw, ">i4", dims, 4).tolist())
     body = np.frombuffer(raw, np.uint8, offset=4 + 4 * dims)
-    wanted = int(np.prod(shape))
+    wanted = math.prod(shape)
     require(
         min(shape, default=0) >= 0 and len(body) == wanted,
         f"{path} holds {len(body)} bytes, its header says {wanted}: get it again",

@@ -32,26 +32,31 @@ def read(path: Path) -> dict[str, Samples]:
     declared: dict[str, int] = {}
     for user, part, text in fields(path, declared):
         found.setdefault(user, {})[part] = array(f"{path}, user {user!r}, {part}", text.value())
-    for user, n in declared.items():
-        x, y = (found[user][part] for part in PARTS)
+    for user, its in found.items():
+        x, y, n = its["x"], its["y"], declared.get(user, 0)
         intact(len(x) == len(y) == n, f"{path} has x {x.shape} and y {y.shape} for the {n} samples of {user!r}")
-    return {user: (its["x"], its["y"]) for user, its in found.items()}
+    return {user: (found[user]["x"], found[user]["y"]) for user in declared}
 
 
 def labels(paths: Sequence[Path], checked: Callable[[str, Array], Array]) -> dict[str, Array]:
-    """Every user's y, `checked(where, y)`; x is passed over."""
+    """Every user's y, `checked(where, y)`, of those who have any; x is passed over."""
     found: dict[str, Array] = {}
     for path in paths:
         declared: dict[str, int] = {}
+        counted: dict[str, int] = {}
         for user, part, text in fields(path, declared):
             if part == "y":
                 where = f"{path}, user {user!r}, y"
-                intact(user not in found, f"{where} follows another y of theirs in a file before it")
-                found[user] = checked(where, array(where, text.value()))
+                y = array(where, text.value())
+                counted[user] = len(y)
+                if len(y):
+                    intact(user not in found, f"{where} follows another y of theirs in a file before it")
+                    found[user] = checked(where, y)
             else:
                 text.skip()
-        for user, n in declared.items():
-            intact(len(found[user]) == n, f"{path} has {len(found[user])} labels for the {n} samples of {user!r}")
+        for user, held in counted.items():
+            n = declared.get(user, 0)
+            intact(held == n, f"{path} has {held} labels for the {n} samples of {user!r}")
     return found
 
 
@@ -94,7 +99,10 @@ def array(where: str, value: object, least: int = 1) -> Array:
 
 
 def fields(path: Path, declared: dict[str, int]) -> Iterator[tuple[str, str, Pull]]:
-    """(user, "x" or "y", the text at that value, which is to be read or skipped); `declared` gets the users' sizes."""
+    """(user, "x" or "y", the text at that value, which is to be read or skipped); `declared` gets the users' sizes.
+
+    Users who are not declared have no samples: LEAF's program that parts samples so leaves those who had but one.
+    """
     text = Pull(path)
     head: dict[str, Any] = {}
     held: set[str] = set()
@@ -112,12 +120,13 @@ def fields(path: Path, declared: dict[str, int]) -> Iterator[tuple[str, str, Pul
 
 
 def _sizes(path: Path, users: Any, sizes: Any, held: set[str]) -> dict[str, int]:
-    """The number of samples that the file says each user has, who are those it holds data of."""
+    """The number of samples that the file says each user has, all of whom it holds data of."""
     listed = isinstance(users, list) and isinstance(sizes, list) and all(isinstance(user, str) for user in users)
     intact(listed, f"{path} has no lists users and num_samples")
     told = f"{path} names {len(users)} users with {len(sizes)} sizes"
     intact(len(users) == len(set(users)) == len(sizes), f"{told}, expected as many different ones")
-    intact(held == set(users), f"{told} and holds data of {len(held)}, differing in {sorted(held ^ set(users))[:3]}")
+    lacking = sorted(set(users) - held)
+    intact(not lacking, f"{told} and holds data of {len(held)}, but not of {lacking[:3]}")
     intact(all(is_whole(n, 0) for n in sizes), f"{path} has sizes in num_samples that are no whole numbers")
     return dict(zip(users, sizes, strict=True))
 

@@ -56,9 +56,11 @@ def _check(path: Path, schema: Any, name: str, kind: str) -> None:
         intact(at >= 0, f"{path} has no column {name}, but {', '.join(schema.names)}")
         found = found.field(at).type
     value = found.value_type if types.is_dictionary(found) else found
-    large = f"{kind.replace('is_', 'is_large_')}"
-    proper = getattr(types, kind)(value) or getattr(types, large, lambda _: False)(value)
-    intact(proper, f"{path} has {found} in column {name}, expected {kind.removeprefix('is_')}")
+    kinds = (kind, kind.replace("is_", "is_large_"), f"{kind}_view")
+    intact(
+        any(getattr(types, one, lambda _: False)(value) for one in kinds),
+        f"{path} has {found} in column {name}, expected {kind.removeprefix('is_')}",
+    )
 
 
 def _column(path: Path, batch: Any, name: str, start: int) -> Any:

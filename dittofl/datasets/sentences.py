@@ -56,7 +56,7 @@ def ranked(folder: Path, clients: Clients, users: Users, sizes: tuple[int, int])
     for what, name, size in zip(("tokens", "tags"), (WORDS, TAGS), sizes, strict=True):
         path = folder / name
         if path.is_file():
-            counts = vocabulary.word_counts(path) if what == "tokens" else vocabulary.tag_counts(path)
+            counts = vocabulary.word_counts(path, size) if what == "tokens" else vocabulary.tag_counts(path)
         else:
             counts = vocabulary.counted(
                 chain.from_iterable(getattr(one, what) for one in sentences(clients, user, kept))

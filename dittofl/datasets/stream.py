@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dittofl.datasets.reading import damaged, opened, whole
-from dittofl.errors import cut, short
+from dittofl.errors import cut, is_text, short
 
 CHUNK = 1 << 20  # bytes
 TOKEN = 64  # characters: a mistake further than this from the end of what is there is no token cut in two
@@ -50,6 +50,8 @@ class Pull:
             name = self.value()
             if not isinstance(name, str) or name in seen:
                 self.fail(f"{short(name)}, expected another name than those before it")
+            if not is_text(name):
+                self.fail(f"{short(name)}, half of a character")
             seen.add(name)
             self._take(":")
             yield name

@@ -8,11 +8,12 @@ from dittofl.datasets.reading import intact, opened, whole
 from dittofl.datasets.stream import Pull
 from dittofl.errors import is_whole, require, short
 
+SLACK = 1000  # words more than are wanted that are held before the rare ones go
 Index = dict[bytes, int]  # the place of every word, the most common first
 
 
-def word_counts(path: Path) -> dict[bytes, int]:
-    """stackoverflow.word_count: a word and its count a line."""
+def word_counts(path: Path, size: int) -> dict[bytes, int]:
+    """stackoverflow.word_count: a word and its count a line; at least the `size` most common, as there are millions."""
     found: dict[bytes, int] = {}
     with whole(path), opened(path) as file:
         for i, line in enumerate(file, 1):
@@ -21,6 +22,8 @@ def word_counts(path: Path) -> dict[bytes, int]:
             intact(proper, f"{path}, line {i}, is {short(line)}, expected a new word and its count")
             fields[0].decode("utf-8")
             found[fields[0]] = int(fields[1])
+            if len(found) > 4 * size + SLACK:
+                found = {word: found[word] for word in commonest(found, size)}
     return found
 
 
@@ -48,4 +51,9 @@ def index(counts: Mapping[bytes, int], size: int, where: object) -> Index:
     """
     many = f"{where} holds {len(counts)} different ones, expected {size}"
     require(size <= len(counts), f"{many}: ask for fewer, or get it again")
-    return {word: i for i, word in enumerate(sorted(counts, key=lambda word: -counts[word])[:size])}
+    return {word: i for i, word in enumerate(commonest(counts, size))}
+
+
+def commonest(counts: Mapping[bytes, int], size: int) -> list[bytes]:
+    """The `size` most common, the most common first, equally common ones in their order."""
+    return sorted(counts, key=lambda word: -counts[word])[:size]

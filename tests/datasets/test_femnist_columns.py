@@ -116,9 +116,9 @@ def test_parquet_with_another_column(tmp_path: Path, name: str) -> None:
 
 
 def test_names_may_be_coded(tmp_path: Path) -> None:
-    """As pandas writes categories; large strings are those of polars."""
+    """As pandas writes categories; large strings are those of polars, as views may be."""
     prints = set()
-    for kind in ("string", "large_string", "dictionary"):
+    for kind in ("string", "large_string", "string_view", "dictionary"):
         names = pyarrow.array(COLUMNS["writer_id"], None if kind == "dictionary" else kind)
         coded = names.dictionary_encode() if kind == "dictionary" else names
         made.as_parquet(tmp_path / kind / "a.parquet", column("writer_id", coded))

@@ -76,7 +76,7 @@ def test_memory_of_two_among_many_writers(tmp_path: Path, form: Callable[[Path, 
     for name, count in (("small", 4), ("large", MANY)):
         form(tmp_path / name, count)
     call = [sys.executable, "-c", PEAK, str(tmp_path / "small"), str(tmp_path / "large")]
-    assert float(subprocess.check_output(call, text=True)) < 20  # MB; all at once took 50 to 100
+    assert float(subprocess.check_output(call, text=True)) < 25  # MB; all at once took 50 to 100
 
 
 def test_a_writer_may_be_in_many_groups(tmp_path: Path) -> None:
