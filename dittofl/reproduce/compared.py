@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
+from pathlib import Path
 
 from dittofl.report.interval import Interval, interval
 from dittofl.reproduce.column import Column
-from dittofl.reproduce.tidy import Row
+from dittofl.reproduce.tables import TABLES
+from dittofl.reproduce.tidy import Row, read
 
 WIDER = 0.01  # of the range of the last ten evaluations, on both sides
 CLOSE = 0.0155  # a difference that is none: three digits printed, one seed of theirs
@@ -85,6 +87,12 @@ def compared(rows: Iterable[Row]) -> list[Compared]:
         )
         for its in groups.values()
     ]  # fmt: skip
+
+
+def of_folder(folder: Path) -> list[Compared]:
+    """Every cell that the CSV files of a folder have."""
+    paths = (folder / f"{name}.csv" for name in TABLES)
+    return compared(row for path in paths if path.is_file() for row in read(path))
 
 
 def tally(cells: Sequence[Compared]) -> str:

@@ -15,7 +15,7 @@ from dittofl.experiment.files import read_csv, write
 from dittofl.report.interval import number
 from dittofl.report.tables import Table
 from dittofl.reproduce import explained, tidy, unmet
-from dittofl.reproduce.compared import Compared, compared, tally
+from dittofl.reproduce.compared import Compared, of_folder, tally
 from dittofl.reproduce.decided import averages, claims
 from dittofl.reproduce.explained import Explained
 from dittofl.reproduce.measured import measures
@@ -64,7 +64,7 @@ machine and code of every run.
 
 def document(folder: Path) -> str:
     """The page's text."""
-    cells = _cells(folder)
+    cells = of_folder(folder)
     entries, reasons = explained.read(folder / EXPLANATIONS), unmet.read(folder / EXPLANATIONS)
     wrong = [*explained.check(cells, entries), *unmet.check(cells, reasons)]
     if wrong:
@@ -81,11 +81,6 @@ def document(folder: Path) -> str:
     parts.append(DRAWN)
     parts += [*_listed(folder), *_absent(cells), AGAIN, *_provenance(folder)]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
-
-
-def _cells(folder: Path) -> list[Compared]:
-    rows = [row for name in TABLES if (folder / f"{name}.csv").is_file() for row in tidy.read(folder / f"{name}.csv")]
-    return compared(rows)
 
 
 def _summary(cells: Sequence[Compared], reasons: Sequence[unmet.Unmet]) -> Iterator[str]:

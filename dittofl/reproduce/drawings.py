@@ -1,7 +1,9 @@
 """The figures' charts, as SVG in the page."""
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from math import isfinite
 from typing import Any
 
@@ -36,6 +38,12 @@ def _drawn(title: str, frame: Chart, series: Points, *extra: str, lines: bool = 
         parts += [frame.mark(x, y, place, style(place)) for x, y in zip(xs, ys, strict=True)]
         legend.append((name, style(place), symbol(place)))
     return Drawing(title=title, svg=frame.svg(title, *parts), legend=tuple(legend))
+
+
+def pictured(title: str, png: bytes) -> Drawing:
+    """A picture as it is."""
+    its = f'<img alt="{escape(title)}" src="data:image/png;base64,{b64encode(png).decode()}">'
+    return Drawing(title=title, svg=its, legend=())
 
 
 def _share(series: Points, margin: float = 0.02) -> Axis:

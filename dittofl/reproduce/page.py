@@ -14,12 +14,14 @@ from dittofl.reproduce.special import Special
 from dittofl.reproduce.tables import Table as Reproduced
 
 
-def of_cells(table: Reproduced, cells: Sequence[Compared], charts: Sequence[Drawing] = ()) -> str:
-    """A table's page as text."""
+def of_cells(
+    table: Reproduced, cells: Sequence[Compared], every: Sequence[Compared], charts: Sequence[Drawing] = ()
+) -> str:
+    """A table's page as text; claims are decided by every cell there is, as they rest on several tables."""
     names = {cell.dataset for cell in cells}
     return _page(
-        f"{heading(table.name)}: {table.title}", (tally(cells), *NOTES, *averages(cells)), charts, grids(table, cells),
-        [its for its in verdicts(cells) if its[1] in names],
+        f"{heading(table.name)}: {table.title}", (tally(cells), *NOTES, *averages(every)), charts, grids(table, cells),
+        [its for its in verdicts(every) if its[1] in names],
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from dittofl.experiment.names import nearest
 from dittofl.reproduce import drawings, plan, special, tidy
 from dittofl.reproduce.bench import missing
 from dittofl.reproduce.board import Board
-from dittofl.reproduce.compared import Compared, compared, tally
+from dittofl.reproduce.compared import Compared, compared, of_folder, tally
 from dittofl.reproduce.making import How, Made
 from dittofl.reproduce.page import of_cells, of_records
 from dittofl.reproduce.plan import Cell
@@ -108,7 +108,8 @@ def written(what: Asked, out: Path) -> list[str]:
         )
         for table in what.tables
     }
-    said = [_table(table, found[table.name], out) for table in what.tables]
+    every = of_folder(out) if what.tables else []
+    said = [_table(table, found[table.name], every, out) for table in what.tables]
     said += [_special(its, what, out) for its in what.specials]
     runs = [run for cell in cells for run in plan.made_of(cell, out)]
     runs += [run for its in what.specials for run, _ in special.made(its, out, what.seeds, what.scale)]
@@ -116,11 +117,11 @@ def written(what: Asked, out: Path) -> list[str]:
     return said
 
 
-def _table(table: Table, cells: Sequence[Compared], out: Path) -> str:
+def _table(table: Table, cells: Sequence[Compared], every: Sequence[Compared], out: Path) -> str:
     path = partial(_path, out, table.name)
     write(path("md"), "\n\n".join([*(one.markdown() for one in grids(table, cells)), *NOTES]).encode())
     write(path("tex"), latex(table, cells).encode())
-    write(path("html"), of_cells(table, cells, drawings.of_cells(table.name, cells)).encode())
+    write(path("html"), of_cells(table, cells, every, drawings.of_cells(table.name, cells)).encode())
     return f"{heading(table.name)}: {tally(cells)} {path('csv')}, .md, .tex, .html"
 
 
@@ -132,10 +133,11 @@ def _special(its: Special, what: Asked, out: Path) -> str:
     write(path("md"), table.markdown().encode())
     with tidy.foreign(path("csv")):
         charts = drawings.of_records(its.name, records)
-    write(path("html"), of_records(its, table, charts).encode())
     draw = {"figure2": figures.figure2, "figure3": figures.figure3}.get(its.name)
     if draw is not None:
         draw(path("png"))
+        charts = [drawings.pictured(its.title, path("png").read_bytes())]
+    write(path("html"), of_records(its, table, charts).encode())
     return f"{heading(its.name)}: {len(records)} records. {path('csv')}, .md, .html" + (", .png" if draw else "")
 
 

@@ -66,7 +66,7 @@ def row(cell: Cell, out: Path) -> Row:
         "table": cell.table, "dataset": bench.name, "method": cell.line.label, "attack": cell.where.attack,
         "ratio": cell.where.ratio, "paper_mean": nan if its is None else its.mean,
         "paper_std": nan if its is None or its.std is None else its.std,
-        "remark": "; ".join(filter(None, ("ours: not in the paper" if cell.section.ours else "", bench.remarks))),
+        "remark": "; ".join(filter(None, (_ours(cell), bench.remarks))),
     }  # fmt: skip
     one = cell.chosen(out)
     run = None if one is None else cell.run(one, held=cell.line.held)
@@ -79,6 +79,13 @@ def row(cell: Cell, out: Path) -> Row:
         last10_min=score.low, last10_max=score.high, rounds=run.rounds, scale=cell.scale,
         selected=one.name if cell.trials() else "", run=found.run,
     )  # fmt: skip
+
+
+def _ours(cell: Cell) -> str:
+    """Whether the paper has such a cell; a figure of ours has the paper's numbers of another table."""
+    if not cell.section.ours:
+        return ""
+    return "ours: not in the paper" if cell.table.startswith("table") else "the figure's data set is our choice"
 
 
 def text(rows: Iterable[Row]) -> str:
