@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dittofl.datasets import idx
 from dittofl.datasets.fetch import Content
+from dittofl.datasets.gather import shuffled
 from dittofl.datasets.places import Source
 from dittofl.errors import fraction, require, whole
 from dittofl.federation import Federation, ends
@@ -55,13 +56,17 @@ def fashion(*, devices: int = 500, validation: float = 0.0, data: str | None = N
     """500 devices of five classes: the authors' partition, replayed exactly. Official test images test.
 
     Pixels are standardised one by one with the train images' mean and std + .001. `validation` holds out that share of
-    each device's train part, its last samples, as the authors do (.1) before they choose λ.
+    each device's train part at random: the last of its shuffled samples, as the authors do (.1) before they choose λ.
     """
     whole("fashion", "devices", devices, 1)
     fraction("fashion", "validation", validation)
     train, test = _files(SOURCE.folder(data))
-    federation = _federation(train, test, partition(train.labels, test.labels, devices))
-    return federation.hold_out(validation) if validation else federation
+    mine = partition(train.labels, test.labels, devices)
+    if not validation:
+        return _federation(train, test, mine)
+    # They are dealt class by class, so that the last ones are of one class.
+    mixed = [(its[shuffled(str(u), len(its), 0)], test_its) for u, (its, test_its) in enumerate(mine)]
+    return _federation(train, test, mixed).hold_out(validation)
 
 
 def fashion_images(*, data: str | None = None) -> Federation:

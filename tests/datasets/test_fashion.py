@@ -71,6 +71,15 @@ def test_a_tenth_held_out(folder: Path) -> None:
     assert held.sizes("test").tolist() == whole.sizes("test").tolist()
 
 
+def test_what_is_held_out_is_of_all_classes(folder: Path) -> None:
+    """They are dealt class by class, so that the last fifth would be of the last class alone."""
+    whole, held = fashion(data=str(folder), devices=1), fashion(data=str(folder), devices=1, validation=0.2)
+    before, after = (its.y[: its.bounds[0, 2]].tolist() for its in (whole, held))
+    assert sorted(before) == sorted(after)
+    assert len(after) == 50
+    assert set(after[40:]) == set(before)
+
+
 @pytest.mark.parametrize("file", ["train-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"])
 @pytest.mark.parametrize("damage", ["truncated", "empty", "no gzip", "another shape"])
 def test_damage_is_refused_in_one_sentence(folder: Path, file: str, damage: str) -> None:
