@@ -51,10 +51,14 @@ The tables and figures of Li, Hu, Beirami, Smith 2021, ours beside the paper's. 
 """
 AGAIN = """## Make it again
 
-    dittofl reproduce table7 table5 table6 figure4 figure5 figure6 --only Vehicle --seeds 0:3 --jobs 2 --data FOLDER
+    dittofl reproduce table7 table5 table6 figure5 figure7 figure8 figure9 --only Vehicle --only 'Vehicle (lr .01)' \\
+        --seeds 0:3 --jobs 2 --data FOLDER
+    dittofl reproduce figure2 figure3
     dittofl reproduce table9 table5 --only 'Fashion MNIST,global' --only 'Fashion MNIST,dynamic' \\
         --device cuda --precision tf32 --jobs 3 --minutes 9    # on a GPU; again until nothing is missing
     make results                                               # this page
+
+Several runs share a GPU best under NVIDIA's MPS (`nvidia-cuda-mps-control -d` before).
 
 Runs are kept in `results/runs` (not in the repository), and whatever is there is not run again. Runs made elsewhere
 are put there, and `dittofl reproduce NAME --as-is` writes the tables. `results/runs.csv` has the identity, data,
