@@ -67,13 +67,17 @@ class Compared:
         return ", ".join(dict.fromkeys(row.selected for row in self.rows if row.selected))
 
     @property
+    def within(self) -> bool:
+        """Whether the paper's number is in the range of our last ten evaluations, widened by .01."""
+        return self.low - WIDER <= self.paper <= self.high + WIDER
+
+    @property
     def agrees(self) -> bool | None:
         """Whether the paper's number is as close as .0155, or within the range of our last ten evaluations over all
         seeds, widened by .01; None where one of the two is missing."""
         if not self.made or not isfinite(self.paper):
             return None
-        close = abs(self.difference) <= CLOSE
-        return close or self.low - WIDER <= self.paper <= self.high + WIDER
+        return abs(self.difference) <= CLOSE or self.within
 
 
 def compared(rows: Iterable[Row]) -> list[Compared]:

@@ -51,7 +51,7 @@ MEASURES = (
     ),
     Measure(
         says="global, fair, defences: the paper's number in the range of our last ten evaluations, widened by .01",
-        of=lambda cell: cell.method in ("fair", *BASELINES), met=lambda cell: bool(cell.agrees), least=0.75,
+        of=lambda cell: cell.method in ("fair", *BASELINES), met=lambda cell: cell.within, least=0.75,
     ),
 )  # fmt: skip
 

@@ -137,3 +137,13 @@ def line(model: str, accuracy: float, best: int = 0) -> dict[str, str]:
 def test_joint_against_fine_tuning(joint: float, verdict: str) -> None:
     its = [line("global", 0.5), line("joint", joint), line("epochs=1", 0.6), line("epochs=5", 0.8, 1)]
     assert verdict in next(figures_say({"figure7": its}))
+
+
+def test_the_measure_of_defences_is_their_range_alone() -> None:
+    """A number that is close to ours, but outside the range, agrees; it is not in the range."""
+    known = {"table": "table7", "dataset": "Vehicle", "method": "global", "attack": "clean", "ratio": 0.0}
+    its = Row(**known, seed=0, weighted_mean=0.866, std=0.16, paper_mean=0.851, last10_min=0.866, last10_max=0.87)
+    (cell,) = compared([its])
+    assert cell.agrees
+    lines = {(line[0], line[1][:6]): line[2] for line in measures([cell]).rows}
+    assert lines["Vehicle", "global"] == "0 of 1"
