@@ -78,5 +78,6 @@ class Portraits:
         """The images of those names."""
         intact(names.dtype.kind == "U" and names.ndim == 1, f"{where} is no list of images' names")
         for name in names.tolist():
-            intact(Path(name).name == name, f"{where} names the image {name!r}, expected one within {self.folder}")
+            proper = name and name.isprintable() and Path(name).name == name
+            intact(proper, f"{where} names the image {name!r}, expected one within {self.folder}")
         return np.stack([pictures.colours(self.folder / name, SIDE) for name in names.tolist()])

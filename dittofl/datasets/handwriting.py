@@ -77,12 +77,12 @@ class Hdf5:
     def labels(self) -> Mapping[str, Ints]:
         with hdf5.examples(self.paths[0]) as clients:
             # One by one, as each data set that is open takes some 10 KB.
-            found = ((client, labelled(clients, client)) for client in clients.names)
+            found = ((client, labelled(clients, client)) for client in clients.names())
             return {client: y for client, y in found if len(y)}
 
     def samples(self, devices: Container[str]) -> Iterator[tuple[str, int, Array]]:
         with hdf5.examples(self.paths[0]) as clients:
-            for client in clients.names:
+            for client in clients.names():
                 if client in devices:
                     pixels, label = (clients.column(client, what) for what in ("pixels", "label"))
                     told = f"{pixels.where} is of shape {pixels.shape}"

@@ -44,7 +44,7 @@ def stackoverflow(
     gather.checked("stackoverflow", validation, split, seed)
     folder = SOURCE.folder(data)
     with hdf5.examples(folder / TRAIN) as clients:
-        ids = clients.names[:devices]
+        ids = clients.names(devices)
         got = f"stackoverflow: {folder / TRAIN} holds {len(ids)} users, expected {devices} or more"
         require(len(ids) == devices, f"{got}: ask for fewer, or get the whole data")
         users: Users = {id: last_chunk(clients, id, most, seed) for id in ids}

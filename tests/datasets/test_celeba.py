@@ -135,7 +135,11 @@ PLACES: dict[str, tuple[Any, ...]] = {
     "y": ("user_data", "21", "y"),
     "a label": ("user_data", "21", "y", 1),
 }
-EDITS = dict(broken.edits(SMALL, PLACES, (None, "999999.jpg", "../img_align_celeba/000001.jpg", -1, 0.5, 2, [], {})))
+EDITS = dict(
+    broken.edits(
+        SMALL, PLACES, (None, "999999.jpg", "../img_align_celeba/000001.jpg", "", "a\n", "\ud800", -1, 0.5, 2, [], {})
+    )
+)
 
 
 def test_the_undamaged_object_is_loaded(folder: Path) -> None:

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from dittofl.datasets import femnist, idx, vocabulary
+from dittofl.datasets import femnist, hdf5, idx, vocabulary
 from tests.datasets import broken, made
 
 WRITERS = made.writers(4, 3, 5)
@@ -111,3 +111,18 @@ def test_few_of_many_words_are_held(tmp_path: Path) -> None:
     assert len(held) <= 4 * 30 + vocabulary.SLACK
     order = sorted(range(len(counts)), key=lambda i: -counts[i])[:30]
     assert list(vocabulary.index(held, 30, path)) == [f"w{i}".encode() for i in order]
+
+
+@pytest.mark.parametrize("options", [{}, {"libver": "latest"}, {"libver": "latest", "track_order": True}])
+def test_the_first_clients_by_name(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Whatever the order in which they were written, and that in which HDF5 keeps them."""
+    names = [f"{k:04}é" for k in np.random.default_rng(0).permutation(300)]
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", **options) as file:
+        examples = file.create_group("examples", track_order=options.get("track_order"))
+        for name in names:
+            examples.create_group(name)
+    with hdf5.examples(path) as clients:
+        assert clients.names() == sorted(names)
+        assert clients.names(7) == sorted(names)[:7]
+        assert clients.names(999) == sorted(names)
