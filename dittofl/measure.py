@@ -38,7 +38,7 @@ def measured(run: "Federated", models: Tensor, ids: Ints, part: Part) -> Scores:
     if not sizes.any():
         return {metric: np.full(len(ids), np.nan) for metric in metrics}
     out = run.engine.outputs(models, ids, part)
-    index = run.setting.put(np.concatenate([run.setting.span(int(k), part) for k in ids]))
+    index = run.setting.put(run.setting.places(ids, part))
     y = run.setting.y.index_select(0, index)
     diverged = _diverged(out, sizes)
     first = np.cumsum(sizes) - sizes

@@ -11,7 +11,7 @@ from torch import Tensor
 from dittofl.batches import Batch
 from dittofl.engine.samples import FEW
 from dittofl.engine.setting import Setting
-from dittofl.federation import Part
+from dittofl.federation import PARTS, Part
 from dittofl.inputs import Inputs, each, parts, rebuilt
 from dittofl.seeds import Keys
 from dittofl.types import Ints
@@ -57,13 +57,11 @@ class Feeds:
 
     def part(self, ids: Ints, part: Part) -> Feed:
         """All samples of the devices' part; one without any shows its first train sample twice, with weight 0."""
-        spans = [self.setting.span(int(k), part) for k in ids]
-        width = np.array([len(span) for span in spans])
+        width = self.setting.federation.sizes(part)[ids]
         columns = int(width.max()) or 2
-        first = self.setting.federation.bounds[ids, 0]
-        places = np.stack(
-            [np.resize(span if len(span) else one, columns) for span, one in zip(spans, first, strict=True)]
-        )
+        bounds = self.setting.federation.bounds
+        first = np.where(width > 0, bounds[ids, PARTS.index(part)], bounds[ids, 0])
+        places = first[:, None] + np.arange(columns) % np.maximum(width, 1)[:, None]
         return Feed(*self._gather(places), self._weights(width, columns), None)
 
     def _gather(self, places: Ints) -> tuple[Inputs, Tensor]:

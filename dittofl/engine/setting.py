@@ -51,6 +51,10 @@ class Setting:
         first = PARTS.index(part)
         return np.arange(*self.federation.bounds[k, first : first + 2])
 
+    def places(self, ids: Ints, part: Part) -> Ints:
+        """Where the parts of several devices lie, one device after the other."""
+        return ranges(self.federation.bounds[ids, PARTS.index(part)], self.federation.sizes(part)[ids])
+
     def augmented(self, x: Inputs, key: np.uint64) -> Inputs:
         """The task's transform of one device's minibatch, with a generator of that minibatch's own."""
         transform = self.objective.task.transform
@@ -59,6 +63,15 @@ class Setting:
         return transform(
             each(x, torch.clone), torch.Generator(self.device).manual_seed(int(key ^ np.uint64(Purpose.AUGMENT)) >> 1)
         )
+
+
+def ranges(first: Ints, size: Ints) -> Ints:
+    """a, a + 1, …, a + n − 1 for each first a and size n, one after the other.
+
+    >>> ranges(np.array([7, 0]), np.array([2, 3])).tolist()
+    [7, 8, 0, 1, 2]
+    """
+    return np.repeat(first - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
 
 
 class Visit(NamedTuple):

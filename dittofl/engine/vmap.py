@@ -14,7 +14,7 @@ from dittofl.engine.feeds import Feed, Feeds, Lazy
 from dittofl.engine.lockstep import Turn, answer, mapped, script, walk
 from dittofl.engine.pages import keep_pages
 from dittofl.engine.rows import Rows
-from dittofl.engine.setting import PART_OF, Key, Plan, Setting, Visit
+from dittofl.engine.setting import PART_OF, Key, Plan, Setting, Visit, ranges
 from dittofl.errors import flag, whole
 from dittofl.federation import Part
 from dittofl.objective import Objective
@@ -162,14 +162,16 @@ class VmapEngine:
         if models.dim() == 1 and not self.objective.mixes:  # one model for all: its convolutions are plain ones
             plain = self.setting.objective
             plain.module.eval()
-            index = np.concatenate([self.setting.span(int(k), part) for k in ids])
-            pieces = self.setting.put(index).split(plain.piece(len(index)))
-            return torch.cat([plain.forward(models, self.setting.inputs(one)) for one in pieces])
+            index = self.setting.places(ids, part)
+            several = self.setting.put(index).split(plain.piece(len(index)))
+            return torch.cat([plain.forward(models, self.setting.inputs(one)) for one in several])
         self.objective.module.eval()
-        out: dict[int, Tensor] = {}
+        first, pieces, places = np.cumsum(sizes) - sizes, [], []
         for chosen in self.chunks.by_size(sizes):
             feed = self.feeds.part(ids[chosen], part)
             rows = models.expand(len(chosen), -1) if models.dim() == 1 else models[self.setting.put(chosen)]
             answers = vmap(self.objective.forward)(rows, feed.x)
-            out |= {int(a): answer[: sizes[a]] for a, answer in zip(chosen, answers, strict=True)}
-        return torch.cat([out[a] for a in range(len(ids)) if sizes[a]])
+            real = np.arange(answers.shape[1]) < sizes[chosen][:, None]
+            pieces.append(answers.flatten(0, 1)[self.setting.put(np.flatnonzero(real))])
+            places.append(ranges(first[chosen], sizes[chosen]))
+        return torch.cat(pieces)[self.setting.put(np.argsort(np.concatenate(places)))]
