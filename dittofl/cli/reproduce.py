@@ -45,7 +45,7 @@ def reproduce(
     for name, why in made.failed.items():
         _line(f"{name} failed: {why}")
     if made.stopped:
-        _line(f"{made.stopped}: the same command makes what is missing")
+        _line(f"{made.stopped}: the same command and --resume makes what is missing")
     one = len(made.failed) == 1
     require(not made.failed, f"{len(made.failed)} run{'' if one else 's'} failed: see above, then say the same again")
 

@@ -31,6 +31,9 @@ class Board:
         self.runs, self.total = runs, rounds
 
     def begin(self, name: str, t: int) -> None:
+        if not self.at:  # what came before, reading data and starting workers, says nothing of the time left
+            self.start = time.monotonic()
+            self.next = self.start + 2.0
         self.at[name] = (t, t)
 
     def round(self, name: str, t: int, text: str) -> None:

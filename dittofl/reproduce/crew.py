@@ -43,7 +43,7 @@ class Crew:
                     for connection in wait(list(self.busy), timeout=0.5):
                         self._listen(connection)  # type: ignore[arg-type]
                     if asked or (self.until is not None and time.monotonic() > self.until):
-                        self.made.stopped = "stopped" if asked else f"the {self.how.minutes:g} minutes are over"
+                        self.made.stopped = "stopped" if asked else self._over()
                         break
                 if not self.workers:
                     self.made.stopped = "every process has died"
@@ -65,14 +65,20 @@ class Crew:
     def _hand_out(self, following: Next) -> bool:
         """Gives every idle worker a run; whether any has one now."""
         for connection in self.workers:
-            if connection not in self.busy and self._enough():
+            if connection not in self.busy:
                 run = following({name for name, _ in self.busy.values()} | set(self.made.failed))
+                if run is not None and not self._enough():
+                    self.made.stopped = self._over()
+                    break
                 if run is None:
                     break
                 self.busy[connection] = (run.name, time.monotonic())
                 with suppress(OSError):  # a worker that has died is told of when it is listened to
                     connection.send(run.key)
         return bool(self.busy)
+
+    def _over(self) -> str:
+        return f"the {self.how.minutes:g} minutes are over"
 
     def _enough(self) -> bool:
         """Whether a run begun now would come to its end."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dittofl.experiment.cost import needs, store
-from dittofl.experiment.folder import opened
+from dittofl.experiment.folder import CHECKPOINT, RUN, opened
 from dittofl.experiment.run import execute
 from dittofl.reproduce.apart import fit, trace
 from dittofl.reproduce.board import Follower
@@ -38,14 +38,15 @@ def one(run: Trajectory, how: How, shown: Follower) -> None:
     path = run.path(how.out)
     if run.bench.large:
         _fits(run, how)
-    folder = opened(path, resume=how.resume)
+    unsaved = (path / RUN).is_file() and not (path / CHECKPOINT).exists()  # so that there is nothing to lose
+    folder = opened(path, resume=how.resume or unsaved)
     if run.family.mocha:
         fit(run, how.machine, folder)
     elif run.family.traced:
         trace(run, how.machine, folder, shown)
     else:
         execute(run.spec(how.machine), folder, shown, every=how.every)
-    shutil.rmtree(path / "checkpoint", ignore_errors=True)
+    shutil.rmtree(path / CHECKPOINT, ignore_errors=True)
 
 
 _FIT: set[tuple[str, str, bool]] = set()  # of which kind of run this process has asked

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from dittofl.errors import InputError, StoppedError
 from dittofl.reproduce import plan, tidy
@@ -102,6 +103,30 @@ def test_when_time_is_up_what_is_made_is_kept(how: How, board: Board) -> None:
     assert not made.failed
 
 
+def test_a_run_that_would_not_come_to_its_end_is_not_begun_and_that_is_told(
+    how: How, board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dittofl.reproduce.crew.MOST", 1e9)
+    made = make(asked("table7", only=("global,clean",)), replace(how, minutes=10.0), board)
+    assert (len(made.seconds), made.stopped) == (1, "the 10 minutes are over")
+    made = make(asked("table7", only=("Vehicle,global,clean",)), replace(how, minutes=10.0), board)
+    assert made.stopped is None  # as nothing is missing
+
+
+def test_a_run_that_saved_nothing_begins_anew(how: How, board: Board) -> None:
+    """On a GPU no checkpoints are kept; the same command again must make what time cut off."""
+    what = asked("table7", only=("Vehicle,global,clean",))
+    make(what, how, board)
+    written(what, how.out)
+    whole = table(how.out)
+    next(how.out.rglob("summary.json")).unlink()
+    next(how.out.rglob("devices.csv")).unlink()
+    forget()
+    assert not make(what, how, board).failed
+    written(what, how.out)
+    assert table(how.out) == whole
+
+
 def test_what_validation_data_choose_is_recorded(how: How, board: Board) -> None:
     what = asked("table5", only=("Vehicle,best,clean",))
     make(what, how, board)
@@ -147,3 +172,15 @@ def test_what_is_missing_is_told_in_a_sentence() -> None:
     told = list(plan.lacks(asked("table8").cells()))
     assert any("FEMNIST is not here" in sentence for sentence in told)
     assert list(plan.runnable(asked("table8").cells())) == []
+
+
+def test_the_time_left_is_by_rounds_and_not_by_what_comes_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, said = [0.0], list[str]()
+    monkeypatch.setattr("dittofl.reproduce.board.time.monotonic", lambda: clock[0])
+    board = Board(Console(force_terminal=False), said.append)
+    board.plan(1, 100)
+    clock[0] = 1000.0  # data are read
+    board.begin("run", 0)
+    clock[0] += 10.0
+    board.round("run", 50, "")
+    assert said == ["0 of 1 runs, 5.0 rounds/s, 10 s left  run "]
