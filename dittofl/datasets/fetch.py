@@ -137,8 +137,7 @@ def _once(url: str, part: Path, most: int, progress: Callable[[int, int], object
             file.truncate(0)
         elif not str(answer.headers.get("Content-Range", "")).startswith(f"bytes {there}-"):
             raise InputError(f"{url} gives another part than the one asked for")
-        length = answer.headers.get("Content-Length")
-        total = there + int(length) if length else 0
+        total = there + answer.length if answer.length else 0  # nothing where the server tells no number
         require(total <= most, f"{url} is {total} bytes long, more than the {most} expected")
         while chunk := answer.read(CHUNK):
             there += len(chunk)

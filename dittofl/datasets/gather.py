@@ -80,9 +80,9 @@ def shuffled(device: str, n: int, seed: int) -> Ints:
 
 
 def chosen(owner: str, found: Mapping[str, int], count: int | None, seed: int) -> list[str]:
-    """As many devices, drawn without replacement, and in the order of their names; None: all."""
+    """As many devices, drawn without replacement, and in the order of their names; None: all, and one at least."""
     names = sorted(found)
-    wanted = len(names) if count is None else count
+    wanted = max(len(names), 1) if count is None else count
     enough = f"{owner}: the files hold {len(names)} devices with as many samples, expected {wanted} or more"
     require(wanted <= len(names), f"{enough}: ask for fewer, or get the whole data")
     drawn = np.argsort(keys(seed, Purpose.PARTITION, np.array([tag(name) for name in names], dtype=np.uint64)))

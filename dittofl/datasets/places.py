@@ -1,5 +1,6 @@
 """Where data sets lie: in a named folder, $DITTOFL_DATA, the user's cache, a distribution's package, or on the web."""
 
+import contextlib
 import importlib.util
 import logging
 import os
@@ -12,7 +13,7 @@ from typing import Any
 import platformdirs
 
 from dittofl.datasets.fetch import Content, fetch
-from dittofl.errors import InputError
+from dittofl.errors import InputError, require, short
 
 VARIABLE = "DITTOFL_DATA"
 log = logging.getLogger("dittofl")
@@ -52,19 +53,23 @@ class Source:
         """The folders that are looked at where none is named, in order, by what they are."""
         named = os.environ.get(VARIABLE)
         these = {f"${VARIABLE}": named, "the cache": str(cache()), "a package": self.packaged}
-        return {what: Path(path).expanduser() for what, path in these.items() if path}
+        return {what: _expanded(path) for what, path in these.items() if path}
 
     def found(self, data: str | Path | None = None) -> Path | None:
         """The first folder that holds the files; where one is named, that or none."""
         if self.module:
             its = importlib.util.find_spec(self.module)
             return Path(str(its.origin)).parent if its else None
-        places = self.places.values() if data is None else (Path(data).expanduser(),)
+        told = f"{self.name} needs data=, the folder of its files, got {short(data)}"
+        require(data is None or isinstance(data, str | Path), f"{told}: give a path as text, or leave it out")
+        places = self.places.values() if data is None else (_expanded(data),)
         held = (place for folder in places for place in (folder, folder / self.name) if self._in(place))
         return next(held, None)
 
     def _in(self, place: Path) -> bool:
-        return any(all(any(place.glob(file)) for file in files) for files in self.forms)
+        with contextlib.suppress(OSError):  # a name that is too long, a folder that cannot be looked into
+            return any(all(any(place.glob(file)) for file in files) for files in self.forms)
+        return False
 
     def folder(self, data: str | Path | None = None) -> Path:
         """The folder of the files, which are downloaded if need be and possible; refused with advice."""
@@ -81,6 +86,10 @@ class Source:
         named = os.environ.get(VARIABLE)
         asked = f"${VARIABLE} is {named}" if named else f"${VARIABLE} is not set"
         raise InputError(f"{self.name}: found no {self.wanted} ({asked}, the cache is {cache()}): {self.advice}")
+
+
+def _expanded(path: str | Path) -> Path:
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path's own fails where there is no such user
 
 
 def cache() -> Path:

@@ -113,6 +113,8 @@ def test_mistakes_in_parameters(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=match):
             femnist(data=folder, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="hold 0 devices with as many samples, expected 1 or more"):
+        femnist(devices=None, least=100, data=folder)
     with pytest.raises(InputError, match=r"femnist: found no .*all_data"):
         femnist()
 

@@ -56,6 +56,18 @@ def test_a_download_is_told_as_it_goes_and_not_done_twice(server: Server, tmp_pa
     assert sorted(its.name for its in (tmp_path / "new").iterdir()) == [".lock", "a.gz"]
 
 
+@pytest.mark.parametrize("length", ["many", "-1", ""])
+def test_a_length_that_is_no_number_is_not_known(server: Server, tmp_path: Path, length: str) -> None:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", length)
+        handler.end_headers()
+        handler.wfile.write(FILE)
+
+    server.answers["/a.gz"] = answer
+    assert got(server, tmp_path) == FILE
+
+
 def test_it_goes_on_from_where_it_broke_off(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.gz.part").write_bytes(FILE[:1000])
     assert got(server, tmp_path) == FILE

@@ -1,6 +1,7 @@
 """Where files are looked for."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,22 @@ def test_nothing_anywhere_is_one_sentence_with_advice(
     monkeypatch.delenv("DITTOFL_DATA")
     with pytest.raises(InputError, match=r"\$DITTOFL_DATA is not set, the cache is .*dittofl"):
         source(folders).folder()
+
+
+@pytest.mark.parametrize("data", [3, b"folder", True, ["a"]])
+def test_a_folder_is_a_text(folders: dict[str, Path], data: Any) -> None:
+    with pytest.raises(InputError, match=r"made needs data=, the folder of its files, got .*: give a path"):
+        source(folders).folder(data)
+
+
+@pytest.mark.parametrize("data", ["", "~nobody-of-this-name/data", "a" * 5000, "a\0b", "[a-"])
+def test_folders_that_cannot_be(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, data: str) -> None:
+    with pytest.raises(InputError, match="holds no"):
+        source(folders).folder(data)
+    if "\0" not in data:
+        monkeypatch.setenv("DITTOFL_DATA", data)
+        with pytest.raises(InputError, match="found no"):
+            source(folders).folder()
 
 
 def test_the_cache_is_the_platform_s(folders: dict[str, Path]) -> None:
