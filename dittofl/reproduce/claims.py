@@ -24,7 +24,7 @@ class Claim:
             return self.decide(grid, dataset)
         except MissingError as error:
             where = "not decidable here" if grid.name == OURS else "not in its tables"
-            return Verdict(holds=None, told=f"{where}: {error} is missing")
+            return Verdict(holds=None, told=f"{where}: {error}")
 
 
 FULL = ("Vehicle", "FEMNIST", "Fashion MNIST", "CelebA", "StackOverflow")

@@ -168,11 +168,11 @@ def main(folder: Path, page: Path, check: bool) -> None:
     """Writes the page of a folder of results."""
     try:
         text = document(folder)
+        if not check:
+            write(page, text.encode())
     except InputError as error:
         raise click.ClickException(str(error)) from error
-    if not check:
-        write(page, text.encode())
-    elif not page.is_file() or page.read_text(encoding="utf-8") != text:
+    if check and not (page.is_file() and page.read_text(encoding="utf-8") == text):
         raise click.ClickException(f"{page} does not follow from {folder}: run `make results` and commit both")
 
 

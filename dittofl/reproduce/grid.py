@@ -20,7 +20,7 @@ SAME = {
 
 
 class MissingError(Exception):
-    """A cell that a claim needs is not there."""
+    """A cell that a claim needs is not there, or has no number."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,16 @@ class Grid:
         return self._at(dataset, method, where)[0]
 
     def std(self, dataset: str, method: str, where: Column) -> float:
-        return self._at(dataset, method, where)[1]
+        found = self._at(dataset, method, where)[1]
+        if not isfinite(found):
+            raise MissingError(f"the spread of {method} at {where.name} is missing")
+        return found
 
     def _at(self, dataset: str, method: str, where: Column) -> tuple[float, float]:
-        found = self.values.get((dataset, method, where), (nan, nan))
+        key = dataset, method, where
+        found = self.values.get(key, (nan, nan))
         if not isfinite(found[0]):
-            raise MissingError(f"{method} at {where.name}")
+            raise MissingError(f"{method} at {where.name} {'diverged' if key in self.values else 'is missing'}")
         return found
 
     def methods(self, dataset: str) -> tuple[str, ...]:

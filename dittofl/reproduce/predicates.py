@@ -86,7 +86,10 @@ def fairer_or_more_accurate(grid: Grid, dataset: str) -> Verdict:
 def against_fair(grid: Grid, dataset: str) -> tuple[float, float]:
     """Relative change of variance, and of accuracy in points, from TERM to the rule's Ditto on clean data."""
     clean = Column()
-    variance = grid.std(dataset, RULE, clean) ** 2 / grid.std(dataset, "fair", clean) ** 2 - 1
+    fair = grid.std(dataset, "fair", clean) ** 2
+    if fair == 0:
+        raise MissingError("the spread of fair at clean is 0 and a change relative to it is missing")
+    variance = grid.std(dataset, RULE, clean) ** 2 / fair - 1
     return variance, grid.mean(dataset, RULE, clean) - grid.mean(dataset, "fair", clean)
 
 
@@ -133,10 +136,10 @@ def augmented(*defences: str) -> Callable[[Grid, str], Verdict]:
     def decide(grid: Grid, dataset: str) -> Verdict:
         there = [name for name in defences if f"Ditto + {name}" in grid.methods(dataset)]
         if not there:
-            raise MissingError(" or ".join(f"Ditto + {name}" for name in defences))
+            raise MissingError(f"{' or '.join(f'Ditto + {name}' for name in defences)} is missing")
         known = [w for w in attacked(dataset) if all((dataset, f"Ditto + {n}", w) in grid.values for n in there)]
         if not known:
-            raise MissingError("an attack on Ditto beside a robust w")
+            raise MissingError("an attack on Ditto beside a robust w is missing")
         gaps = {
             name: [grid.mean(dataset, f"Ditto + {name}", w) - grid.mean(dataset, BEST, w) for w in known]
             for name in there

@@ -123,13 +123,16 @@ def read(path: Path) -> list[Row]:
 def _sound(row: Row) -> None:
     """Refuses what no reproduction writes: another number of the paper's, an accuracy that is none."""
     its = printed(row.table, row.dataset, row.method, row.where)
-    theirs = ("", "") if its is None else (_told("paper_mean", its.mean, False), _told("paper_std", its.std, False))
-    its_own = (_told("paper_mean", row.paper_mean, False), _told("paper_std", row.paper_std, False))
+    theirs, there = _both(*((nan, nan) if its is None else (its.mean, its.std))), _both(row.paper_mean, row.paper_std)
     where = f"{row.method} at {row.where.name}"
-    if theirs != its_own:
-        raise ValueError(f"the paper has {' ± '.join(theirs) or 'no number'} for {where}, not {' ± '.join(its_own)}")
+    if theirs != there:
+        raise ValueError(f"the paper has {theirs} for {where}, not {there}")
     if not all(isnan(value) or 0 <= value <= 1 for key, value in asdict(row).items() if key in OURS):
         raise ValueError(f"{where} has an accuracy outside 0 to 1")
+
+
+def _both(mean: float, std: float | None) -> str:
+    return " ± ".join(f"{value:.6g}" for value in (mean, std) if value is not None and not isnan(value)) or "no number"
 
 
 def _parsed(key: str, value: str) -> Any:

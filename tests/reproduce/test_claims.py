@@ -83,3 +83,14 @@ def test_a_cell_of_more_seeds_stands_before_a_figures() -> None:
     table = [Row(table="table7", seed=i, weighted_mean=0.6 + 0.1 * i, std=0.1, **known) for i in range(3)]
     figure = Row(table="figure4", seed=0, weighted_mean=0.6, std=0.1, **known)
     assert of_cells(compared([*table, figure])).mean("Vehicle", "global", A1) == pytest.approx(0.7)
+
+
+def test_a_model_that_diverged_is_not_said_to_be_missing() -> None:
+    verdict = named("most accurate").on(grid("Vehicle", Krum=float("nan")), "Vehicle")
+    assert (verdict.holds, verdict.told) == (None, "not decidable here: Krum at A1 20% diverged")
+
+
+@pytest.mark.parametrize("spread", [float("nan"), 0.0])
+def test_a_claim_on_spread_needs_one(spread: float) -> None:
+    cells = {key: (value, spread) for key, (value, _) in grid("Vehicle").values.items()}
+    assert named("variance").on(Grid(cells), "Vehicle").holds is None

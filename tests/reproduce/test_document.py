@@ -112,6 +112,9 @@ def test_a_page_that_does_not_follow_is_told(folder: Path) -> None:
     told = runner.invoke(main, [str(folder), str(page), "--check"])
     assert told.exit_code == 1
     assert "does not follow" in told.output
+    told = runner.invoke(main, [str(folder), str(folder / "nowhere" / "page.md")])
+    assert told.output.startswith("Error: ")
+    assert "cannot be written" in told.output
 
 
 def test_measures_count_what_is_made(folder: Path) -> None:

@@ -97,3 +97,9 @@ def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="is no table of a reproduction"):
         tidy.read(tmp_path / "t.csv")
+
+
+def test_what_the_paper_has_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(tidy.text([row(0.5, 0, "Crum")]), encoding="utf-8")
+    with pytest.raises(InputError, match=r"the paper has no number for Crum at A1 20%, not 0\.847 ± 0\.08"):
+        tidy.read(tmp_path / "t.csv")
