@@ -4,8 +4,9 @@ A pure function of tensors, written with the solvers' own one-device code under 
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -59,58 +60,59 @@ def walk(
     down: Down, n: Tensor, rows: dict[str, Tensor], feeds: dict[Key, Feed] | Lazy,
     active: dict[tuple[int, str], Tensor],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:  # fmt: skip
-    """From the rows of a chunk to what its devices keep, by solver, and what the lead sends; turns
-    are answered by `respond`, which is `answer`."""
+    """From the rows of a chunk to what its devices keep, by solver, and what the lead sends; `respond` is `answer`.
 
-    def own(n: Tensor) -> Down:
-        return down._replace(n=n)
+    Between two turns all solvers are mapped at once: a mapping takes longer than the step of a small model.
+    """
 
-    states = {
-        name: mapped(lambda row, n, solver=s: solver.start(row, own(n)), rows[name], n) for name, s in solvers.items()
-    }
-    for turn in turns:
-        points = {
-            name: mapped(lambda s, n, solver=solvers[name], i=turn.i: solver.points(s, own(n), i), states[name], n)
-            for name in turn.names
-        }
-        f, g = respond(
-            objective, turn, torch.stack([p for name in turn.names for p in points[name]], 1), feeds[turn.feed], down.w
-        )
-        first = 0
+    def begin(rows: dict[str, Tensor], n: Tensor) -> Any:
+        states = {name: solver.start(rows[name], down._replace(n=n)) for name, solver in solvers.items()}
+        return states, ahead(states, rows, n, turns[0] if turns else None)
+
+    def ahead(states: dict[str, Any], rows: dict[str, Tensor], n: Tensor, turn: Turn | None) -> Any:
+        """The points that a turn asks of; after the last, what a device keeps, and what it sends."""
+        own = down._replace(n=n)
+        if turn is not None:
+            return {name: solvers[name].points(states[name], own, turn.i) for name in turn.names}
+        kept = {name: solver.keep(states[name], rows[name], own) for name, solver in solvers.items()}
+        return kept, {} if lead is None else _sent(cast(GlobalSolver, solvers[lead]), states[lead], rows[lead], own)
+
+    def onward(
+        turn: Turn, following: Turn | None, states: dict[str, Any], rows: dict[str, Tensor], n: Tensor,
+        answers: dict[str, tuple[Tensor, ...]], working: dict[str, Tensor],
+    ) -> Any:  # fmt: skip
+        own = down._replace(n=n)
+        for name, its in answers.items():
+            new = _stepped(solvers[name], states[name], own, turn.i, *its)
+            states = states | {name: _where(working.get(name), new, states[name])}
+        return states, ahead(states, rows, n, following)
+
+    states, asked = mapped(begin, rows, n)
+    for turn, following in zip(turns, (*turns[1:], None), strict=True):
+        points = torch.stack([point for name in turn.names for point in asked[name]], 1)
+        f, g = respond(objective, turn, points, feeds[turn.feed], down.w)
+        answers, first = {}, 0
         for name in turn.names:
-            here = slice(first, first := first + len(points[name]))
-            new = _stepped(solvers[name], states[name], turn.i, own, f[:, here], None if g is None else g[:, here], n)
-            states[name] = _where(active.get((turn.i, name)), new, states[name])
-    kept = {
-        name: mapped(lambda s, row, n, solver=solver: solver.keep(s, row, own(n)), states[name], rows[name], n)
-        for name, solver in solvers.items()
-    }
-    return kept, {} if lead is None else _sent(solvers[lead], states[lead], rows[lead], own, n)  # type: ignore[arg-type]
+            here = slice(first, first := first + len(asked[name]))
+            answers[name] = (f[:, here],) if g is None else (f[:, here], g[:, here])
+        working = {name: active[turn.i, name] for name in turn.names if (turn.i, name) in active}
+        states, asked = mapped(partial(onward, turn, following), states, rows, n, answers, working)
+    kept, sent = asked
+    return kept, sent
 
 
-def _stepped(
-    solver: Solver, state: Any, i: int, own: Callable[[Tensor], Down], f: Tensor, g: Tensor | None, n: Tensor
-) -> Any:
-    if g is None:
-        return mapped(lambda s, f, n: solver.step(s, own(n), i, f, None), state, f, n)
-    return mapped(lambda s, f, g, n: solver.step(s, own(n), i, f, g), state, f, g, n)
+def _stepped(solver: Solver, state: Any, own: Down, i: int, f: Tensor, g: Tensor | None = None) -> Any:
+    return solver.step(state, own, i, f, g)
 
 
-def _sent(
-    solver: GlobalSolver, state: Any, rows: Tensor, own: Callable[[Tensor], Down], n: Tensor
-) -> dict[str, Tensor]:
-    def send(s: Any, row: Tensor, n: Tensor) -> dict[str, Tensor]:
-        sent: Sent = solver.send(s, row, own(n))
-        return {key: value for key, value in sent._asdict().items() if value is not None}
-
-    return mapped(send, state, rows, n)  # type: ignore[no-any-return]
+def _sent(solver: GlobalSolver, state: Any, row: Tensor, own: Down) -> dict[str, Tensor]:
+    sent: Sent = solver.send(state, row, own)
+    return {key: value for key, value in sent._asdict().items() if value is not None}
 
 
-def _where(active: Tensor | None, new: Any, old: Any) -> Any:
-    """New states for devices that still work, the old ones for those that are done."""
-    if active is None:
-        return new
-    return pytree.tree_map(lambda a, b: torch.where(active.view(-1, *[1] * (a.dim() - 1)), a, b), new, old)
+def _where(working: Tensor | None, new: Any, old: Any) -> Any:
+    """The new state of a device that still works, the old one of one that is done."""
+    return new if working is None else pytree.tree_map(lambda a, b: torch.where(working, a, b), new, old)
 
 
 def answer(objective: Objective, turn: Turn, points: Tensor, feed: Feed, w: Tensor) -> tuple[Tensor, Tensor | None]:
