@@ -86,10 +86,10 @@ def fairer_or_more_accurate(grid: Grid, dataset: str) -> Verdict:
 def against_fair(grid: Grid, dataset: str) -> tuple[float, float]:
     """Relative change of variance, and of accuracy in points, from TERM to the rule's Ditto on clean data."""
     clean = Column()
-    fair = grid.std(dataset, "fair", clean) ** 2
+    ours, fair = (grid.std(dataset, name, clean) ** 2 for name in (RULE, "fair"))
     if fair == 0:
         raise MissingError("the spread of fair at clean is 0 and a change relative to it is missing")
-    variance = grid.std(dataset, RULE, clean) ** 2 / fair - 1
+    variance = ours / fair - 1
     return variance, grid.mean(dataset, RULE, clean) - grid.mean(dataset, "fair", clean)
 
 
