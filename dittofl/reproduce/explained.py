@@ -39,15 +39,15 @@ def read(path: Path) -> tuple[Explained, ...]:
     """The explanations of a file; a damaged one is refused."""
     with reading(path, "is no file of explanations", "correct it"):
         found = tomllib.loads(path.read_text(encoding="utf-8"))["explained"]
-        entries = tuple(Explained(**{key: _typed(key, value) for key, value in one.items()}) for one in found)
+        entries = tuple(Explained(**{key: typed(key, value) for key, value in one.items()}) for one in found)
     for one in entries:
         require(one.who in WHO, f"{path}: who must be one of {', '.join(WHO)}, got {one.who!r}: correct it")
     return entries
 
 
-def _typed(key: str, value: Any) -> Any:
+def typed(key: str, value: Any) -> Any:
     """Words, in lists where several may stand; a word alone would be taken for its letters."""
-    several = key in ("tables", "methods", "columns")
+    several = key in ("tables", "methods", "columns", "claims")
     words = value if several else [value]
     if not (isinstance(words, list) and words and all(isinstance(word, str) and word for word in words)):
         raise ValueError(f"{key} must be {'a list of words' if several else 'a word'}, got {short(value)}")

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dittofl.errors import InputError, require, short
+from dittofl.errors import require
+from dittofl.experiment.files import reading
 from dittofl.reproduce.compared import Compared
 from dittofl.reproduce.decided import verdicts
-from dittofl.reproduce.explained import WHO
+from dittofl.reproduce.explained import WHO, typed
 
 KEYS = ("claims", "dataset", "who", "why")
 
@@ -31,12 +32,9 @@ class Unmet:
 
 def read(path: Path) -> tuple[Unmet, ...]:
     """The entries [[unmet]] of a file of explanations; a damaged one is refused."""
-    try:
+    with reading(path, "is no file of explanations", f"expected entries [[unmet]] of {', '.join(KEYS)}: correct it"):
         found = tomllib.loads(path.read_text(encoding="utf-8")).get("unmet", [])
-        entries = tuple(Unmet(**(one | {"claims": tuple(one["claims"])})) for one in found)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        wanted = f"expected entries [[unmet]] of {', '.join(KEYS)}"
-        raise InputError(f"{path} is no file of explanations ({short(error)}), {wanted}: correct it") from error
+        entries = tuple(Unmet(**{key: typed(key, value) for key, value in one.items()}) for one in found)
     for one in entries:
         require(one.who in WHO, f"{path}: who must be one of {', '.join(WHO)}, got {one.who!r}: correct it")
     return entries

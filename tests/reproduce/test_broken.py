@@ -144,6 +144,8 @@ def test_a_data_set_that_is_not_here_keeps_its_record(how: How) -> None:
         ('[[explained]]\ntables = "table7"', "tables must be a list of words, got 'table7'"),
         ("[[explained]]\nmethods = []", r"methods must be a list of words, got \[\]"),
         ("[[explained]]\nwhy = 3", "why must be a word, got 3"),
+        ("explained = []\nunmet = [3]", "is no file of explanations"),
+        ("explained = []\n[[unmet]]\nclaims = []", r"claims must be a list of words, got \[\]"),
     ],
 )
 def test_explanations_of_another_shape_are_refused(tmp_path: Path, text: str, complaint: str) -> None:

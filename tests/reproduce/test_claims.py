@@ -94,3 +94,12 @@ def test_a_model_that_diverged_is_not_said_to_be_missing() -> None:
 def test_a_claim_on_spread_needs_one(spread: float) -> None:
     cells = {key: (value, spread) for key, (value, _) in grid("Vehicle").values.items()}
     assert named("variance").on(Grid(cells), "Vehicle").holds is None
+
+
+def test_equal_accuracies_are_equal_after_six_digits() -> None:
+    """Of 46 test rows 40, 41 and 40, or 41, 40 and 40: the same mean, in six digits or in another order."""
+    known: dict[str, Any] = {"table": "table7", "dataset": "Vehicle", "attack": "A1", "ratio": 0.5, "std": 0.1}
+    rows = [Row(method="a", seed=i, weighted_mean=float(f"{n / 46:.6g}"), **known) for i, n in enumerate((40, 41, 40))]
+    rows += [Row(method="b", seed=i, weighted_mean=n / 46, **known) for i, n in enumerate((41, 40, 40))]
+    grid = of_cells(compared(rows))
+    assert grid.mean("Vehicle", "a", A1) == grid.mean("Vehicle", "b", A1)
