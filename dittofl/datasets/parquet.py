@@ -27,6 +27,7 @@ def batches(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[int, list[
             for batch in _batches(path, file, names):
                 yield start, [_column(path, batch, name, start) for name in columns]
                 start += len(batch)
+    intact(start == part.num_rows, f"{path} holds {start} rows, expected the {part.num_rows} that its footer tells")
 
 
 def _opened(path: Path, part: Any) -> Any:

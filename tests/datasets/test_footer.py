@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from dittofl.datasets import femnist, footer
-from tests.datasets import made
+from tests.datasets import broken, made
 
 
 @pytest.mark.parametrize("groups", [0, 1, 14, 15, 64, 65, 150])
@@ -86,3 +86,15 @@ def test_a_writer_may_be_in_many_groups(tmp_path: Path) -> None:
         made.as_parquet(tmp_path / str(size) / "a.parquet", columns, row_group_size=size)
         prints.add(femnist(devices=None, data=str(tmp_path / str(size))).fingerprint)
     assert len(prints) == 1
+
+
+def test_a_footer_without_its_last_groups(tmp_path: Path) -> None:
+    columns = made.table(made.writers(70, 10))
+    path = made.as_parquet(tmp_path / "a.parquet", columns, row_group_size=1)
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[-8:-4], "little")
+    first, *_ = footer.parts(path)
+    first.write_metadata_file(tmp_path / "footer")
+    path.write_bytes(raw[: -8 - length] + (tmp_path / "footer").read_bytes()[4:])
+    assert parquet.read_metadata(path).num_row_groups == footer.FEW
+    broken.refused(lambda: femnist(devices=None, data=str(tmp_path)), path.name)
