@@ -10,7 +10,6 @@ from rich.console import Console
 from dittofl.cli.running import ENGINES, paced, seeded
 from dittofl.errors import StoppedError, finite, require
 from dittofl.federate import usable
-from dittofl.reproduce import plan
 from dittofl.reproduce.board import Board
 from dittofl.reproduce.making import How, Made
 from dittofl.reproduce.reproduction import Asked, asked, make, place, written
@@ -37,7 +36,7 @@ def reproduce(
     machine = Machine(device=device, precision=precision, engine=None if engine is None else ENGINES[engine])
     every = (0.0 if device.startswith("cuda") else 60.0) if checkpoint_every is None else paced(checkpoint_every)
     how = How(out=there, machine=machine, every=every, resume=resume, jobs=jobs, minutes=minutes)
-    for sentence in plan.lacks(what.cells()):
+    for sentence in what.lacks():
         click.echo(sentence, err=True)
     made = Made() if as_is else _made(what, how, quiet)
     for sentence in written(what, there):

@@ -1,6 +1,6 @@
 """`dittofl reproduce`: the missing runs of some tables and figures, and what they then say."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,9 +41,17 @@ class Asked:
 
     def runs(self) -> list[Trajectory]:
         """The runs of what is not made of cells, where their data are here and `only` does not leave them out."""
-        found = [run for its in self.specials for run in its.runs(self.seeds, self.scale)]
-        kept = [run for run in found if not self.only or any(plan.names(word, run.bench) for word in self.only)]
-        return [run for run in dict.fromkeys(kept) if missing(run.bench) is None]
+        return [run for run in dict.fromkeys(self._meant()) if missing(run.bench) is None]
+
+    def _meant(self) -> Iterator[Trajectory]:
+        for run in (run for its in self.specials for run in its.runs(self.seeds, self.scale)):
+            if not self.only or any(plan.names(word, run.bench) for word in self.only):
+                yield run
+
+    def lacks(self) -> list[str]:
+        """A sentence for each data set or global method that is meant and cannot be run here."""
+        told = [*plan.lacks(self.cells()), *(missing(run.bench) for run in self._meant())]
+        return [sentence for sentence in dict.fromkeys(told) if sentence is not None]
 
     def check(self) -> None:
         """Refuses a word of `only` that means nothing."""

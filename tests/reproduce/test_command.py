@@ -87,3 +87,13 @@ def test_claims_of_a_page_rest_on_every_table_of_the_folder(tmp_path: Path) -> N
     assert run(tmp_path, "table5", "--as-is") == 0
     page = (tmp_path / "table5.html").read_text(encoding="utf-8")
     assert "holds: most accurate in 9 of 9 columns" in page
+
+
+def test_data_that_a_figures_run_lacks_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DITTOFL_DATA", str(tmp_path / "nowhere"))
+    assert run(tmp_path, "figure7", "figure8", "--only", "Vehicle") == 0
+    said = capsys.readouterr()
+    assert said.err.count("Vehicle is not here: ") == 1
+    assert "Figure 7: 0 records" in said.out
