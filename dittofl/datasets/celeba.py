@@ -9,7 +9,7 @@ import numpy as np
 
 from dittofl.datasets import gather, leaf, pictures
 from dittofl.datasets.gather import Array
-from dittofl.datasets.places import Source
+from dittofl.datasets.places import Source, files
 from dittofl.datasets.reading import intact
 from dittofl.errors import require, whole
 from dittofl.federation import Federation, Split
@@ -57,7 +57,7 @@ def celeba(
 
 def _stores(data: str | None) -> list[gather.Store]:
     folder = SOURCE.folder(data)
-    found = [[tuple(sorted(folder.glob(pattern))) for pattern in form] for form in FORMS]
+    found = [[files(folder, pattern) for pattern in form] for form in FORMS]
     return [Portraits(paths, folder / IMAGES) for paths in next(its for its in found if all(its))]
 
 

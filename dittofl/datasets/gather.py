@@ -138,7 +138,8 @@ def federation(
     found = [store.labels() for store in stores]
     intact(found[0], f"{named(stores[0])} holds no devices")
     strays = sorted(found[0].keys() ^ found[-1].keys())
-    intact(not strays, f"{named(stores[0])} and {named(stores[-1])} do not both hold devices {strays[:3]}")
+    told = f"{named(stores[0])} and {named(stores[-1])} do not both hold devices {strays[:3]}"
+    require(not strays, f"{told}: part each device's samples (LEAF's preprocess.sh -t sample), or get them again")
     ids = choose({id: sum(len(its[id]) for its in found) for id in found[0]})
     if len(found) == 1:
         bounds, moves = split_at_random(found[0], ids, split, seed)

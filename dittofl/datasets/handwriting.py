@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dittofl.datasets import hdf5, leaf, parquet, pictures
 from dittofl.datasets.gather import Array, Store, classes
-from dittofl.datasets.places import Source
+from dittofl.datasets.places import Source, files
 from dittofl.datasets.reading import intact
 from dittofl.types import Ints
 
@@ -112,7 +112,7 @@ def stores(data: str | None) -> list[Store]:
     folder = SOURCE.folder(data)
     for store, forms in FORMATS:
         for form in forms:
-            found = [tuple(sorted(folder.glob(pattern))) for pattern in form]
+            found = [files(folder, pattern) for pattern in form]
             if all(found):
                 return [store(paths) for paths in found]
     return []

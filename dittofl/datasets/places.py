@@ -68,7 +68,7 @@ class Source:
 
     def _in(self, place: Path) -> bool:
         with contextlib.suppress(OSError):  # a name that is too long, a folder that cannot be looked into
-            return any(all(any(place.glob(file)) for file in files) for files in self.forms)
+            return any(all(files(place, pattern) for pattern in form) for form in self.forms)
         return False
 
     def folder(self, data: str | Path | None = None) -> Path:
@@ -86,6 +86,11 @@ class Source:
         named = os.environ.get(VARIABLE)
         asked = f"${VARIABLE} is {named}" if named else f"${VARIABLE} is not set"
         raise InputError(f"{self.name}: found no {self.wanted} ({asked}, the cache is {cache()}): {self.advice}")
+
+
+def files(place: Path, pattern: str) -> tuple[Path, ...]:
+    """Those of a pattern, in order, without hidden ones: archives from a Mac bring a ._name beside each name."""
+    return tuple(sorted(path for path in place.glob(pattern) if not path.name.startswith(".")))
 
 
 def _expanded(path: str | Path) -> Path:

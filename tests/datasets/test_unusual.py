@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
+from dittofl import InputError
 from dittofl.datasets import femnist, hdf5, idx, vocabulary
 from tests.datasets import broken, made
 
@@ -44,6 +45,27 @@ def test_a_user_without_samples_is_no_device(tmp_path: Path) -> None:
     made.as_hdf5(tmp_path / "hdf5" / "fed_emnist_train.h5", {"none": none, **made.hdf5_images(WRITERS)})
     made.as_hdf5(tmp_path / "fed_emnist_train.h5", made.hdf5_images(WRITERS))
     assert len({fingerprint(folder) for folder in (tmp_path, tmp_path / "leaf", tmp_path / "hdf5")}) == 1
+
+
+def test_parts_of_other_users_are_told_what_to_do(tmp_path: Path) -> None:
+    """LEAF parts the users, where it is asked to."""
+    users = list(WRITERS)
+    for part, some in (("train", users[:2]), ("test", users[2:])):
+        made.as_json(tmp_path / part / "all_data_0.json", made.leaf_images({user: WRITERS[user] for user in some}))
+    with pytest.raises(InputError, match=r"do not both hold devices \['f0000_00', .*part each device's samples"):
+        fingerprint(tmp_path)
+
+
+def test_hidden_files_are_none_of_them(tmp_path: Path) -> None:
+    """Archives made on a Mac bring a ._name beside each name."""
+    made.as_json(tmp_path / "plain" / "all_data" / "all_data_0.json", WHOLE)
+    path = made.as_json(tmp_path / "mac" / "all_data" / "all_data_0.json", WHOLE)
+    for other in (path.with_name("._all_data_0.json"), path.parent.with_name("._all_data.json")):
+        other.write_bytes(b"\x00\x05\x16\x07")
+    assert fingerprint(tmp_path / "plain") == fingerprint(tmp_path / "mac")
+    path.unlink()
+    with pytest.raises(InputError, match="holds no"):
+        fingerprint(tmp_path / "mac")
 
 
 def test_data_of_users_that_are_not_named_is_damage(tmp_path: Path) -> None:
