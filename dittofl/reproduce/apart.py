@@ -29,8 +29,9 @@ MOCHA = "mocha"
 LOGGED = ("accuracy", "loss")
 
 
-def fit(run: "Trajectory", machine: "Machine", folder: Folder) -> None:
-    """Trains MOCHA on a run's data under its attack."""
+def fit(run: "Trajectory", machine: "Machine", folder: Folder, shown: "Follower") -> None:
+    """Trains MOCHA on a run's data under its attack; it has no rounds to follow."""
+    shown.begin(run.name, 0, run.rounds)
     begun, how = time.monotonic(), Mocha(**run.family.mocha)
     setup = build(run.spec(machine))
     found = how.fit(setup.federation, attack=setup.attack, seed=run.seed)

@@ -34,7 +34,7 @@ class Board:
         if not self.at:  # what came before, reading data and starting workers, says nothing of the time left
             self.start = time.monotonic()
             self.next = self.start + 2.0
-        self.at[name] = (t, t)
+        self.at[name], self.text = (t, t), name
 
     def round(self, name: str, t: int, text: str) -> None:
         """A run is at round t."""

@@ -41,7 +41,7 @@ def one(run: Trajectory, how: How, shown: Follower) -> None:
     unsaved = (path / RUN).is_file() and not (path / CHECKPOINT).exists()  # so that there is nothing to lose
     folder = opened(path, resume=how.resume or unsaved)
     if run.family.mocha:
-        fit(run, how.machine, folder)
+        fit(run, how.machine, folder, shown)
     elif run.family.traced:
         trace(run, how.machine, folder, shown)
     else:

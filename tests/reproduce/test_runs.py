@@ -15,7 +15,7 @@ from dittofl.reproduce.column import column
 from dittofl.reproduce.crew import Crew
 from dittofl.reproduce.draws import Replayed, malicious
 from dittofl.reproduce.ended import ended
-from dittofl.reproduce.making import How
+from dittofl.reproduce.making import How, one
 from dittofl.reproduce.reproduction import make, written
 from dittofl.reproduce.trajectory import Machine, of
 from tests.reproduce.conftest import asked, forget
@@ -184,3 +184,10 @@ def test_the_time_left_is_by_rounds_and_not_by_what_comes_before(monkeypatch: py
     clock[0] += 10.0
     board.round("run", 50, "")
     assert said == ["0 of 1 runs, 5.0 rounds/s, 10 s left  run "]
+
+
+def test_a_run_without_rounds_is_shown_too(how: How, board: Board) -> None:
+    (cell,) = asked("table7", only=("Vehicle,MOCHA,clean",)).cells()
+    run = cell.trials()[-1][1]
+    one(run, how, Follower(run.name, lambda kind, name, t, text: board.begin(name, t)))
+    assert (board.text, board.at) == (run.name, {run.name: (0, 0)})
