@@ -42,7 +42,8 @@ def femnist_skewed(
     gather.checked("femnist_skewed", validation, split, seed)
     files = stores(data)
     found = [file.labels() for file in files]
-    pools = [pooled(found, first + c, seed) for c in range(classes)]
+    needed = {(u + j) % classes for u in range(min(devices, classes)) for j in range(EACH)}
+    pools = [pooled(found if c in needed else (), first + c, seed) for c in range(classes)]
     mine = {f"device {u}": its for u, its in enumerate(dealt(pools, devices, first, seed))}
     bounds, (order,) = gather.split_at_random({id: its[:, 2] for id, its in mine.items()}, list(mine), split, seed)
     rows = np.empty((int(bounds[-1, 3]), 3), dtype=np.int64)
