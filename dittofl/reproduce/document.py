@@ -28,7 +28,7 @@ EXPLANATIONS = "explanations.toml"
 AGAIN_SHOWN = ("figure4", "figure6")  # cells of Tables 5, 7 and 9, as charts
 DRAWN = """## Figures 4 to 6
 
-Figures 4 and 6 show cells of Tables 5, 7 and 9, Figure 5 adds TERM with larger t. `dittofl reproduce figure4` and its
+Figures 4 and 6 show cells of Tables 5 and 7 to 9, Figure 5 adds TERM with larger t. `dittofl reproduce figure4` and its
 like draw them into a page.
 """
 DERIVED = ("figure2", "figure3", "figure7")
@@ -40,7 +40,8 @@ The tables and figures of Li, Hu, Beirami, Smith 2021, ours beside the paper's. 
 
 - The headline is the paper's: accuracy over all test samples of benign devices after the last round, and the standard
   deviation of the devices' accuracies. The paper's numbers are of one run each.
-- Malicious devices and cohorts are those that the authors' program drew (`dittofl/reproduce/draws.py`).
+- Malicious devices are those that the authors' program drew, and at seed 0 so are the cohorts; other seeds draw other
+  cohorts (`dittofl/reproduce/draws.py`).
 - A cell *agrees* where the paper's number is within .0155 of ours, or within the range of our last ten evaluations over
   all seeds, widened by .01 on both sides. Every other cell is listed below its table with what explains it.
 - Where the paper contradicts itself we take the number that more of its tables have (`printed` in
@@ -138,9 +139,10 @@ def _listed(folder: Path) -> Iterator[str]:
 def _absent(cells: Sequence[Compared]) -> Iterator[str]:
     made = {cell.table for cell in cells if cell.made}
     names = [name for name in TABLES if name not in made and name.startswith("table")]
-    told = "no run, as its data are not here; the paper's numbers are in its CSV"
+    told = "the paper's numbers are in `dittofl/reproduce/paper.csv`"
+    lacks = {name: " or ".join(dict.fromkeys(part.bench.name for part in TABLES[name].sections)) for name in names}
     yield "## Not decidable here\n"
-    yield "".join(f"- {heading(name)} ({TABLES[name].title}): {told}.\n" for name in names)
+    yield "".join(f"- {heading(name)} ({TABLES[name].title}): no run of {lacks[name]}; {told}.\n" for name in names)
 
 
 def _provenance(folder: Path) -> Iterator[str]:

@@ -41,7 +41,7 @@ MEASURES = (
         of=lambda cell: _own(cell) and cell.where.attack != "A3", met=_close, least=0.9,
     ),
     Measure(
-        says="the same cells: standard deviation within .02",
+        says="the same cells: standard deviation within .02, to the paper's two digits",
         of=lambda cell: _own(cell) and cell.where.attack != "A3", met=_spread, least=0.9,
     ),
     Measure(

@@ -50,10 +50,18 @@ def _grid(table: Reproduced, dataset: str, cells: Sequence[Compared]) -> Table:
 
 
 def listed(its: Special, records: Sequence[Mapping[str, Any]]) -> Table:
-    """Records, a line each."""
-    columns = tuple(records[0]) if records else ("", "")
-    rows = tuple(tuple(_cell(one.get(key, "")) for key in columns) for one in records)
-    return Table(title=f"{heading(its.name)}. {its.title}", columns=columns, rows=rows)
+    """Records, a line each; what all of them say alike is said once."""
+    keys = tuple(records[0]) if records else ("", "")
+    rows = [tuple(_cell(one.get(key, "")) for key in keys) for one in records]
+    alike = [
+        key for key, values in zip(keys, zip(*rows, strict=True), strict=False) if len(set(values)) == 1 < len(rows)
+    ]
+    shown = [i for i, key in enumerate(keys) if key not in alike]
+    said = ", ".join(f"{key} {rows[0][keys.index(key)]}" for key in alike if rows[0][keys.index(key)])
+    return Table(
+        title=f"{heading(its.name)}. {its.title}", columns=tuple(keys[i] for i in shown),
+        rows=tuple(tuple(row[i] for i in shown) for row in rows), notes=(f"Of all lines: {said}.",) if said else (),
+    )  # fmt: skip
 
 
 def _cell(value: Any) -> str:

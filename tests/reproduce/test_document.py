@@ -77,7 +77,8 @@ def test_it_has_every_cell_and_every_explanation(folder: Path) -> None:
     assert "| local | ours | 0.830 (.10) |" in text
     assert "| global | difference | **-0.366** |" in text
     assert "- **Chance**: Because. (global clean: 0.500 (.10), paper 0.866 (.16))" in text
-    assert "Table 9 (Full results on Fashion MNIST): no run" in text
+    assert "Table 9 (Full results on Fashion MNIST): no run of Fashion MNIST;" in text
+    assert "Table 2 (Other personalisation methods): no run of FEMNIST or CelebA;" in text
     assert "1 of 2 cells agree with the paper" in text
 
 
@@ -150,3 +151,20 @@ def test_the_measure_of_defences_is_their_range_alone() -> None:
     assert cell.agrees
     lines = {(line[0], line[1][:6]): line[2] for line in measures([cell]).rows}
     assert lines["Vehicle", "global"] == "0 of 1"
+
+
+def test_what_all_records_say_alike_is_said_once(folder: Path) -> None:
+    explain(folder, ONE)
+    lines = "dataset,seed,rounds,t,accuracy\nVehicle,0,600,6,0.5\nVehicle,0,600,12,0.6\n"
+    (folder / "figure8.csv").write_text(lines, encoding="utf-8")
+    text = document(folder)
+    assert "| t | accuracy |\n| --- | --- |\n| 6 | 0.5 |\n| 12 | 0.6 |" in text
+    assert "Of all lines: dataset Vehicle, seed 0, rounds 600." in text
+
+
+def test_the_panels_of_figure_3_are_told_apart() -> None:
+    known = {"tau": "0.2", "lam": "1", "error": "0.1"}
+    its = [known | {"panel": panel, "is_lam_star": str(star)} for panel in ("clean", "as published") for star in (0, 1)]
+    clean, published = next(figures_say({"figure3": its})).splitlines()
+    assert clean.endswith("at 1 of 1 τ.")
+    assert "malicious devices are no farther from θ than benign ones" in published
