@@ -154,7 +154,10 @@ def test_a_chunk_of_devices_is_small_where_samples_are_wide(monkeypatch: pytest.
         engine, ids = Vmap().bind(setting), np.arange(100)
         solvers = {"v": Local(lr=0.1, steps=50)}
         visit = Visit(ids, np.zeros_like(ids), solvers, {}, None, None)  # type: ignore[arg-type]
-        found = list(engine.chunks.of_visit(visit, script(Plan(setting, visit), solvers)))
+        turns = script(Plan(setting, visit), solvers)
+        found = list(engine.chunks.of_visit(visit, turns, at_once=False))
         assert np.concatenate(found).tolist() == ids.tolist()
         assert len(found[0]) <= most
         assert wide > 10 or len(found[0]) > 5
+        # Compiled as a whole it is given all fifty minibatches of a device, not the last few.
+        assert len(next(engine.chunks.of_visit(visit, turns, at_once=True))) < len(found[0])
