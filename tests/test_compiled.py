@@ -1,6 +1,6 @@
 """The compiled engine gives the plain one's numbers, and compiles as little often as it says.
 
-On a GPU it is the default; here the same graphs are compiled for a CPU.
+On a GPU it is the default; here the same graphs run on a CPU.
 """
 
 from collections.abc import Iterator
@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
 from dittofl import A2, SGD, Ditto, Epochs, Federation, Local, Loop, Method, Task, Vmap, federate
-from dittofl.engine import vmap
+from dittofl.engine import compiler, vmap
 from dittofl.engine.columns import columned
+from dittofl.engine.lockstep import answer, walk
 from tests.problems import integers, normal
 
 COUNT = {"a": 7, "b": 2, "c": 11, "d": 3, "e": 5, "f": 9}  # more and less than a batch of 4
@@ -22,7 +23,12 @@ ENGINE = Vmap(compile=True, chunk=2)
 
 
 @pytest.fixture(autouse=True)
-def _counted() -> Iterator[None]:
+def _traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Graphs are traced and differentiated as always, and run as they are: to make kernels of them takes a compiler."""
+    walked, answered = (torch.compile(its, dynamic=False, backend="aot_eager") for its in (walk, answer))
+    monkeypatch.setattr(compiler, "missing", lambda kind: "")
+    monkeypatch.setattr(vmap, "compiled_walk", lambda kind: walked)
+    monkeypatch.setattr(vmap, "compiled_answer", lambda kind: answered)
     torch._dynamo.reset()
     counters.clear()
     yield
