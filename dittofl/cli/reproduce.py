@@ -11,7 +11,7 @@ from dittofl.cli.running import ENGINES, paced, seeded
 from dittofl.errors import StoppedError, finite, require
 from dittofl.federate import usable
 from dittofl.reproduce.board import Board
-from dittofl.reproduce.making import How, Made
+from dittofl.reproduce.making import How, Made, advice
 from dittofl.reproduce.reproduction import Asked, asked, make, place, written
 from dittofl.reproduce.trajectory import Machine
 
@@ -36,8 +36,8 @@ def reproduce(
     machine = Machine(device=device, precision=precision, engine=None if engine is None else ENGINES[engine])
     every = (0.0 if device.startswith("cuda") else 60.0) if checkpoint_every is None else paced(checkpoint_every)
     how = How(out=there, machine=machine, every=every, resume=resume, jobs=jobs, minutes=minutes)
-    for sentence in what.lacks():
-        click.echo(sentence, err=True)
+    for sentence in (*what.lacks(), *filter(None, [advice(how)])):
+        _line(sentence)
     made = Made() if as_is else _made(what, how, quiet)
     for sentence in written(what, there):
         click.echo(sentence)

@@ -1,5 +1,6 @@
 """One run of the reproduction, made or gone on with."""
 
+import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,18 @@ class Made:
     seconds: list[float] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     stopped: str | None = None  # why it ended before all were made
+
+
+MPS = "/tmp/nvidia-mps"  # where NVIDIA's server for several processes listens, unless told otherwise
+
+
+def advice(how: How) -> str | None:
+    """What would make several runs on one GPU faster: without MPS kernels of different processes take turns."""
+    listening = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", MPS)).exists()
+    if how.jobs == 1 or listening or not how.machine.device.startswith("cuda"):
+        return None
+    start = "nvidia-cuda-mps-control -d"
+    return f"{how.jobs} runs share a GPU best under NVIDIA's MPS, which is not running: {start} starts it"
 
 
 def one(run: Trajectory, how: How, shown: Follower) -> None:

@@ -15,7 +15,7 @@ from dittofl.reproduce.column import column
 from dittofl.reproduce.crew import Crew
 from dittofl.reproduce.draws import Replayed, malicious
 from dittofl.reproduce.ended import ended
-from dittofl.reproduce.making import How, one
+from dittofl.reproduce.making import How, advice, one
 from dittofl.reproduce.reproduction import make, written
 from dittofl.reproduce.trajectory import Machine, of
 from tests.reproduce.conftest import asked, forget
@@ -191,3 +191,12 @@ def test_a_run_without_rounds_is_shown_too(how: How, board: Board) -> None:
     run = cell.trials()[-1][1]
     one(run, how, Follower(run.name, lambda kind, name, t, text: board.begin(name, t)))
     assert (board.text, board.at) == (run.name, {run.name: (0, 0)})
+
+
+def test_several_runs_on_one_gpu_are_told_of_mps(how: How, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path / "nvidia-mps"))
+    gpu = replace(how, machine=Machine(device="cuda:0"), jobs=2)
+    assert "nvidia-cuda-mps-control -d" in (advice(gpu) or "")
+    assert advice(replace(gpu, jobs=1)) is advice(replace(how, jobs=2)) is None
+    (tmp_path / "nvidia-mps").mkdir()
+    assert advice(gpu) is None
