@@ -18,7 +18,23 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from dittofl import A1, A2, A3, SGD, Attack, BySize, Ditto, Local, Loop, Method, Task, Vmap, federate
+from dittofl import (
+    A1,
+    A2,
+    A3,
+    SGD,
+    Attack,
+    BySize,
+    Ditto,
+    Evaluation,
+    Federated,
+    Local,
+    Loop,
+    Method,
+    Task,
+    Vmap,
+    federate,
+)
 from dittofl.datasets import fashion
 from dittofl.engine.rows import MemoryRows
 from dittofl.models import fashion_cnn
@@ -41,7 +57,7 @@ ATTACKS: dict[str, Attack | None] = {
 }  # fmt: skip
 
 
-def main() -> None:
+def asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -52,7 +68,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this many")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def clock(device: str) -> float:
+    """Seconds, once the device has done all that it was given."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def main() -> None:
+    given = asked()
     torch.set_float32_matmul_precision("high")  # TF32 on a GPU
     torch.backends.cudnn.allow_tf32 = True
     data = fashion(data=given.data)
@@ -67,35 +94,41 @@ def main() -> None:
     begun = start = time.perf_counter()
     for state in run:
         if state.t == given.warm_up:
-            torch.cuda.synchronize() if given.device == "cuda" else None
-            start = time.perf_counter()
+            start = clock(given.device)
             print(f"warm-up of {state.t} rounds: {start - begun:.1f} s", flush=True)
         if state.t % 500 == 0:
-            print(
-                f"round {state.t}: {(state.t - given.warm_up) / (time.perf_counter() - start):.1f} rounds/s", flush=True
-            )
+            rate = (state.t - given.warm_up) / (time.perf_counter() - start)
+            print(f"round {state.t}: {rate:.1f} rounds/s", flush=True)
         if time.perf_counter() - begun > given.seconds:
             break
-    torch.cuda.synchronize() if given.device == "cuda" else None
-    seconds = time.perf_counter() - start
-    timed = state.t - given.warm_up
+    seconds = clock(given.device) - start
     scored = state.evaluate("test")
-    what = "w alone" if given.alone else "w and four v_k"
-    result = {
-        "setting": f"authors' Fashion, {what}", "attack": given.attack, "rounds": state.t,
-        "rounds_per_second": timed / seconds, "warm_up_seconds": start - begun,
+    times = {
+        "rounds_per_second": (state.t - given.warm_up) / seconds, "warm_up_seconds": start - begun,
         "evaluation_seconds": time.perf_counter() - start - seconds,
+    }  # fmt: skip
+    result = told(given, engine, data.fingerprint, state, scored, times)
+    print(scored)
+    print(json.dumps(result, indent=1))
+    if given.out:
+        given.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def told(
+    given: argparse.Namespace, engine: Loop | Vmap, fingerprint: str, state: Federated, scored: Evaluation,
+    times: dict[str, float],
+) -> dict[str, object]:  # fmt: skip
+    """The result with all that it depends on."""
+    return {
+        "setting": f"authors' Fashion, {'w alone' if given.alone else 'w and four v_k'}", "attack": given.attack,
+        "rounds": state.t, **times,
         "device": torch.cuda.get_device_name() if given.device == "cuda" else platform.processor(),
-        "torch": torch.__version__, "engine": str(engine), "fingerprint": data.fingerprint,
+        "torch": torch.__version__, "engine": str(engine), "fingerprint": fingerprint,
         "rows": {name: len(rows.touched()) for name, rows in state.rows.items() if isinstance(rows, MemoryRows)},
         "weighted_mean": {model: scored.summary(model).weighted_mean for model in state.solvers},
         "std": {model: scored.summary(model).std for model in state.solvers},
         "paper": {model: its for model, its in zip(MODELS, PAPER[given.attack], strict=True) if model in state.solvers},
     }  # fmt: skip
-    print(scored)
-    print(json.dumps(result, indent=1))
-    if given.out:
-        given.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
