@@ -114,7 +114,7 @@ def _explanations(cells: Sequence[Compared], entries: Sequence[Explained]) -> It
     for one in entries:
         mine = [cell for cell in cells if first[id(cell)] is one]
         if mine:
-            yield f"- **{one.who[0].upper()}{one.who[1:]}**: {one.why} ({'; '.join(map(_cell, mine))})"
+            yield explained.sentence(one, map(_cell, mine))
     if cells:
         yield ""
 

@@ -1,17 +1,29 @@
 """Why cells deviate: a file of explanations, each of some cells, that must cover every deviation and nothing else."""
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from dittofl.errors import require, short
 from dittofl.experiment.files import reading
 from dittofl.reproduce.compared import Compared
 
 WHO = ("ours", "the paper", "the data", "chance")
+
+
+class Because(Protocol):
+    """Whose it is that something is not as in the paper, and why."""
+
+    @property
+    def who(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+
+
+Reason = TypeVar("Reason", bound=Because)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +49,27 @@ class Explained:
 
 def read(path: Path) -> tuple[Explained, ...]:
     """The explanations of a file; a damaged one is refused."""
-    with reading(path, "is no file of explanations", "correct it"):
-        found = tomllib.loads(path.read_text(encoding="utf-8"))["explained"]
-        entries = tuple(Explained(**{key: typed(key, value) for key, value in one.items()}) for one in found)
-    for one in entries:
+    return entries(path, lambda file: file["explained"], Explained, "correct it")
+
+
+def entries(
+    path: Path, of: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]], kind: Callable[..., Reason], advice: str
+) -> tuple[Reason, ...]:
+    """Some of the entries of a file of explanations."""
+    with reading(path, "is no file of explanations", advice):
+        file = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tuple(kind(**{key: _typed(key, value) for key, value in one.items()}) for one in of(file))
+    for one in found:
         require(one.who in WHO, f"{path}: who must be one of {', '.join(WHO)}, got {one.who!r}: correct it")
-    return entries
+    return found
 
 
-def typed(key: str, value: Any) -> Any:
+def sentence(one: Because, covered: Iterable[str]) -> str:
+    """An explanation, and what it is of."""
+    return f"- **{one.who[0].upper()}{one.who[1:]}**: {one.why} ({'; '.join(covered)})"
+
+
+def _typed(key: str, value: Any) -> Any:
     """Words, in lists where several may stand; a word alone would be taken for its letters."""
     several = key in ("tables", "methods", "columns", "claims")
     words = value if several else [value]
