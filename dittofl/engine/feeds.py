@@ -11,7 +11,7 @@ from torch import Tensor
 from dittofl.batches import Batch
 from dittofl.engine.samples import FEW
 from dittofl.engine.setting import Setting
-from dittofl.federation import PARTS, Part
+from dittofl.federation import Part, place
 from dittofl.inputs import Inputs, each, parts, rebuilt
 from dittofl.seeds import Keys
 from dittofl.types import Ints
@@ -60,7 +60,7 @@ class Feeds:
         width = self.setting.federation.sizes(part)[ids]
         columns = int(width.max()) or 2
         bounds = self.setting.federation.bounds
-        first = np.where(width > 0, bounds[ids, PARTS.index(part)], bounds[ids, 0])
+        first = np.where(width > 0, bounds[ids, place(part)], bounds[ids, 0])
         places = first[:, None] + np.arange(columns) % np.maximum(width, 1)[:, None]
         return Feed(*self._gather(places), self._weights(width, columns), None)
 

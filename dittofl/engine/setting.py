@@ -13,7 +13,7 @@ from torch import Tensor
 from dittofl.batches import Batch, Stream
 from dittofl.engine.rows import Rows
 from dittofl.errors import require
-from dittofl.federation import PARTS, Federation, Part
+from dittofl.federation import Federation, Part, place
 from dittofl.inputs import Inputs, each
 from dittofl.objective import Objective, prepared
 from dittofl.seeds import Purpose
@@ -48,12 +48,12 @@ class Setting:
 
     def span(self, k: int, part: Part) -> Ints:
         """Where device k's part lies."""
-        first = PARTS.index(part)
+        first = place(part)
         return np.arange(*self.federation.bounds[k, first : first + 2])
 
     def places(self, ids: Ints, part: Part) -> Ints:
         """Where the parts of several devices lie, one device after the other."""
-        return ranges(self.federation.bounds[ids, PARTS.index(part)], self.federation.sizes(part)[ids])
+        return ranges(self.federation.bounds[ids, place(part)], self.federation.sizes(part)[ids])
 
     def augmented(self, x: Inputs, key: np.uint64) -> Inputs:
         """The task's transform of one device's minibatch, with a generator of that minibatch's own."""
