@@ -1,7 +1,5 @@
 """`dittofl export` and `dittofl predict`: a device's model out of a run."""
 
-import csv
-import io
 import logging
 import warnings
 from pathlib import Path
@@ -15,7 +13,7 @@ from torch import Tensor, nn
 
 from dittofl.engine.setting import Setting
 from dittofl.errors import InputError, require, short
-from dittofl.experiment.files import place, told, write
+from dittofl.experiment.files import as_csv, place, told, write
 from dittofl.experiment.folder import Folder, runs
 from dittofl.experiment.run import flags
 from dittofl.experiment.setup import build
@@ -100,18 +98,15 @@ def predict(path: Path, inputs: Path | None, device: str | None, model: str | No
     require(first.dim() and len(first), f"{whose} holds no samples: give some as INPUTS")
     with torch.no_grad():
         y = _outputs(module, run.setting, x, whose)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     outputs = y.reshape(len(y), -1)
     classes = isinstance(run.objective.target, Classes)
-    writer.writerow([*(["class"] if classes else []), *(f"output_{j}" for j in range(outputs.shape[1]))])
-    for row in outputs:
-        writer.writerow([*([int(row.argmax())] if classes else []), *row.tolist()])
+    names = [*(["class"] if classes else []), *(f"output_{j}" for j in range(outputs.shape[1]))]
+    text = as_csv([names, *([*([int(row.argmax())] if classes else []), *row.tolist()] for row in outputs)])
     if out is None:
-        click.echo(text.getvalue(), nl=False)
+        click.echo(text, nl=False)
     else:
         place(out)
-        write(out, text.getvalue().encode())
+        write(out, text.encode())
         click.echo(f"{len(y)} predictions of {what}: {out}")
 
 

@@ -54,6 +54,17 @@ def read_csv(path: Path, columns: Iterable[str] | None = None) -> list[dict[str,
     return found
 
 
+def as_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as a CSV file has them, the names of its columns first; None is empty.
+
+    >>> as_csv([("device", "loss"), ("a", 0.5), ("b", None)])
+    'device,loss\\na,0.5\\nb,\\n'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
 def write(path: Path, content: bytes) -> None:
     """The whole content under that name, or what was there before."""
     scratch = path.with_name(path.name + ".tmp")

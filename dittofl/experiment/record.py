@@ -1,14 +1,12 @@
 """What a run writes down: metrics by round, who was drawn, and at the end one line a device and a summary."""
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dittofl.evaluate import Evaluation
-from dittofl.experiment.files import Log, write, write_json
+from dittofl.experiment.files import Log, as_csv, write, write_json
 from dittofl.experiment.folder import DEVICES, METRICS, ROUNDS, SELECTIONS, SUMMARY, Folder
 from dittofl.federated import Federated
 from dittofl.federation import PARTS, Federation, Part
@@ -98,17 +96,13 @@ def _summary(scored: Evaluation, model: str, whom: str) -> dict[str, dict[str, f
 
 def _devices(run: Federated, scored: Evaluation) -> str:
     """One line a device: data, malicious or not, visits, choices, and every metric of every model."""
-    part, text = scored.headline, io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    models = [(model, its) for (model, of), its in scored.values.items() if of == part]
+    models = [(model, its) for (model, of), its in scored.values.items() if of == scored.headline]
     columns: dict[str, Any] = {"device": run.federation.ids}
     columns |= {name: run.federation.sizes(name) for name in PARTS}
     columns |= {"malicious": run.malicious.astype(int), "visits": run.visits}
     columns |= {f"{name}.choice": picks for name, picks in scored.choices.items()}
     columns |= {f"{model}.{metric}": numbers for model, its in models for metric, numbers in its.items()}
-    writer.writerow(columns)
-    writer.writerows(zip(*(np.asarray(its).tolist() for its in columns.values()), strict=True))
-    return text.getvalue()
+    return as_csv([columns, *zip(*(np.asarray(its).tolist() for its in columns.values()), strict=True)])
 
 
 def _selections(run: Federated, scored: Evaluation) -> list[dict[str, Any]]:

@@ -1,7 +1,5 @@
 """Tables for a terminal, a pipe, Markdown and CSV."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
@@ -10,6 +8,7 @@ from rich import box
 from rich.table import Table as Rich
 from rich.text import Text
 
+from dittofl.experiment.files import as_csv
 from dittofl.report.compare import Comparison
 from dittofl.report.conditions import Condition, lead_metric, lower_is_better
 from dittofl.report.interval import Interval, number, percent
@@ -73,15 +72,13 @@ class Table:
 
     def csv(self) -> str:
         """For a program: every digit, and the half of an interval in a column of its own."""
-        text, columns = io.StringIO(), list(zip(self.columns, *self.rows, strict=True))
         split: list[list[object]] = []
-        for name, *cells in columns:
+        for name, *cells in zip(self.columns, *self.rows, strict=True):
             intervals = [cell for cell in cells if isinstance(cell, Interval)]
             split.append([name, *(cell.mean if isinstance(cell, Interval) else cell for cell in cells)])
             if intervals:
                 split.append([f"{name} ±", *(cell.half for cell in intervals)])
-        csv.writer(text, lineterminator="\n").writerows(zip(*split, strict=True))
-        return text.getvalue()
+        return as_csv(zip(*split, strict=True))
 
 
 def overview(found: Sequence[Condition], metric: str | None = None) -> Table:

@@ -3,22 +3,20 @@
 MOCHA has no rounds of Algorithm 1. Figures 7 to 9 fine-tune from w^t at several rounds of one run.
 """
 
-import csv
 import hashlib
-import io
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dittofl.evaluate import Evaluation
-from dittofl.experiment.files import write, write_json
+from dittofl.experiment.files import as_csv, write, write_json
 from dittofl.experiment.folder import METRICS, RUN, SUMMARY, Folder
 from dittofl.experiment.provenance import provenance
 from dittofl.experiment.record import metric_columns, metric_rows, parts_of
 from dittofl.experiment.run import flags
-from dittofl.experiment.setup import build
-from dittofl.experiment.spec import SPEC
+from dittofl.experiment.setup import Setup, build
+from dittofl.experiment.spec import SPEC, Spec
 from dittofl.mocha import Mocha
 
 if TYPE_CHECKING:
@@ -32,12 +30,12 @@ LOGGED = ("accuracy", "loss")
 def fit(run: "Trajectory", machine: "Machine", folder: Folder, shown: "Follower") -> None:
     """Trains MOCHA on a run's data under its attack; it has no rounds to follow."""
     shown.begin(run.name, 0, run.rounds)
-    begun, how = time.monotonic(), Mocha(**run.family.mocha)
-    setup = build(run.spec(machine))
+    begun, how, spec = time.monotonic(), Mocha(**run.family.mocha), run.spec(machine)
+    setup = build(spec)
     found = how.fit(setup.federation, attack=setup.attack, seed=run.seed)
     scored = found.evaluate(*(part for part in parts_of(setup.federation) if part != "train"))
     facts = {"rounds": found.rounds, "gap": found.gaps[-1], "seconds": time.monotonic() - begun, "mocha": asdict(how)}
-    _write(run, machine, folder, [scored], ["benign"], facts, of=repr(how))
+    _write(spec, setup, folder, [scored], ["benign"], facts, run.family.name, repr(how))
 
 
 def trace(run: "Trajectory", machine: "Machine", folder: Folder, shown: "Follower") -> None:
@@ -53,17 +51,16 @@ def trace(run: "Trajectory", machine: "Machine", folder: Folder, shown: "Followe
                 logged.append(state.evaluate(*parts))
             shown.round(state.t)
     facts = {"rounds": run.rounds, "seconds": time.monotonic() - begun}
-    _write(run, machine, folder, logged, ["benign", "all"], facts)
+    _write(spec, setup, folder, logged, ["benign", "all"], facts, run.family.name)
 
 
 def _write(
-    run: "Trajectory", machine: "Machine", folder: Folder, logged: Sequence[Evaluation], whom: Sequence[str],
-    facts: Mapping[str, object], of: str = "",
+    spec: Spec, setup: Setup, folder: Folder, logged: Sequence[Evaluation], whom: Sequence[str],
+    facts: Mapping[str, object], family: str, of: str = "",
 ) -> None:  # fmt: skip
     """The files of a run, which is what its spec says and `of` besides; the summary last."""
-    spec = run.spec(machine)
-    known = provenance(spec, build(spec))
-    identity = hashlib.sha256(f"{spec.identity} {run.family.name} {of}".encode()).hexdigest()
+    known = provenance(spec, setup)
+    identity = hashlib.sha256(f"{spec.identity} {family} {of}".encode()).hexdigest()
     with folder.locked():
         write(folder.path / SPEC, spec.toml().encode())
         write_json(folder.path / RUN, known | {"identity": identity})
@@ -77,9 +74,4 @@ def _write(
 
 
 def _table(logged: Iterable[Evaluation], whom: Sequence[str]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(metric_columns(LOGGED))
-    for scored in logged:
-        writer.writerows(metric_rows(scored, LOGGED, whom))
-    return text.getvalue()
+    return as_csv([metric_columns(LOGGED), *(row for scored in logged for row in metric_rows(scored, LOGGED, whom))])

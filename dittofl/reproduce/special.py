@@ -1,7 +1,5 @@
 """Tables and figures that are not made of cells: Table 4, Figures 2 and 3 by the theory, Figures 7 to 9 by round."""
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dittofl.experiment.files import as_csv
 from dittofl.experiment.setup import build
 from dittofl.method import GLOBAL
 from dittofl.reproduce.bench import CELEBA, FASHION, FEMNIST, SKEWED, STACKOVERFLOW, VEHICLE, missing
@@ -164,12 +163,9 @@ SPECIALS = {
 
 def text(records: Sequence[Record]) -> str:
     """Records as CSV."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(records[0]) if records else ["empty"], lineterminator="\n")
-    writer.writeheader()
-    for one in records:
-        writer.writerow({key: f"{its:.6g}" if isinstance(its, float) else its for key, its in one.items()})
-    return out.getvalue()
+    columns = list(records[0]) if records else ["empty"]
+    lines = [[f"{its:.6g}" if isinstance(its := one[key], float) else its for key in columns] for one in records]
+    return as_csv([columns, *lines])
 
 
 def made(special: Special, out: Path, seeds: Sequence[int], scale: float) -> list[tuple[Trajectory, Ended]]:

@@ -1,7 +1,5 @@
 """Cells as tidy CSV: one line a cell and seed, ours beside the paper's."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -9,7 +7,7 @@ from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
-from dittofl.experiment.files import read_csv, reading, write
+from dittofl.experiment.files import as_csv, read_csv, reading, write
 from dittofl.reproduce.column import Column
 from dittofl.reproduce.ended import ended
 from dittofl.reproduce.paper import printed
@@ -90,12 +88,8 @@ def _ours(cell: Cell) -> str:
 
 def text(rows: Iterable[Row]) -> str:
     """As CSV; what is not known is empty, what is not a number says nan."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for one in rows:
-        writer.writerow([_told(key, value, one.made) for key, value in asdict(one).items()])
-    return out.getvalue()
+    lines = ([_told(key, value, one.made) for key, value in asdict(one).items()] for one in rows)
+    return as_csv([COLUMNS, *lines])
 
 
 OURS = ("weighted_mean", "mean", "std", "last10_min", "last10_max")
@@ -188,8 +182,5 @@ def record(out: Path, runs: Iterable[Trajectory]) -> None:
         its = ended(run.path(out))
         known = its.facts | its.summary | {"run": its.run, "name": run.name}
         lines[known["run"]] = {key: known.get(key) for key in PROVENANCE}
-    table = io.StringIO()
-    writer = csv.DictWriter(table, PROVENANCE, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(sorted(lines.values(), key=lambda line: str(line["name"])))
-    write(path, table.getvalue().encode())
+    ordered = sorted(lines.values(), key=lambda line: str(line["name"]))
+    write(path, as_csv([PROVENANCE, *([line[key] for key in PROVENANCE] for line in ordered)]).encode())
