@@ -43,10 +43,11 @@ clean: ## remove the environment, caches and build products
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The build backend comes first and pinned, as an isolated build would fetch one past the constraints.
+# The build backend comes first and pinned, as an isolated build would fetch one past the constraints. In its `compat`
+# mode a script that lies beside this folder finds the package in it; else Python takes the folder itself for one.
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) setuptools
-	$(PIP_INSTALL) --no-build-isolation -e '.[dev]'
+	$(PIP_INSTALL) --no-build-isolation --config-settings editable_mode=compat -e '.[dev]'
 	@touch $@
 
 $(BIN)/python:
